@@ -90,7 +90,7 @@ class Play {
       for (const int64_t id : *ids) {
         const Job* before = state_.find(id);
         if (!before || before->state == JobState::ended) continue;
-        if (is_array(*before)) return fmt::format("array {} must end before, and has no time limit", id);
+        if (is_array(*before)) return fmt::format("array {} must end before it", id);
         if (before->state == JobState::running)
           return fmt::format("job {} must end before, and has no time limit", name_of(*before));
         return before->paused ? fmt::format("job {} must end before, and is paused", name_of(*before))

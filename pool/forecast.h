@@ -19,7 +19,8 @@ struct Forecast {
 };
 
 /// Of a waiting job that stands for no array. `held` as for schedule(). What lasts as long as people like is unknown: a
-/// job without a time limit, one that is paused, a device that is drained, reserved or in use without a lease.
+/// job without a time limit, one that is paused, a device that is drained, reserved or in use without a lease; and an
+/// array, since the pool is not told how many of its jobs are still to come.
 Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
                   const Policy& policy, double now_s);
 

@@ -52,6 +52,18 @@ TEST_F(ForecastTest, WaitsForWhatMustEndBeforeAndForTheTimeToBegin) {
   EXPECT_THAT(of(1).unknown, HasSubstr("paused"));
 }
 
+TEST_F(ForecastTest, KnowsNothingBehindAnArray) {
+  Job array = test_job("ada", 1), one = test_job("ada", 1), after = test_job("bob", 1);
+  const int64_t id = add(array);
+  state.find(id)->array = id;
+  one.array = id;
+  one.time_limit_s = 60;
+  add(one);
+  look();
+  after.after = {id};
+  EXPECT_EQ(of(add(after)).unknown, "array 1 must end before it") << "more of its jobs may come";
+}
+
 TEST_F(ForecastTest, NamesWhatHoldsADeviceForAsLongAsItLikes) {
   foreign = {{.device = "gpu:0", .holder = "bob (process 7)"}};
   const int64_t job = add("ada", 4);
