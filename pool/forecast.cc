@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "place/place.h"
@@ -33,11 +34,14 @@ class Play {
   Forecast run() {
     if (static_cast<size_t>(std::ranges::count(state_.jobs, JobState::waiting, &Job::state)) > kMostWaiting)
       return {.unknown = fmt::format("more than {} jobs wait", kMostWaiting)};
+    if (const Job* job = std::as_const(state_).find(id_); !job || job->cancelled)
+      return {.unknown = "it is not to start"};
     for (int step = 0; step < kMostSteps; ++step) {
       schedule(state_, inventory_, foreign_, policy_, now_s_);
       see_who_leaves();
-      const Job* job = state_.find(id_);
-      if (!job || job->state == JobState::ended) return {.unknown = "it is not to start"};
+      const Job* job = std::as_const(state_).find(id_);
+      if (!job || job->state == JobState::ended || job->cancelled)
+        return {.unknown = "a job that must end well before it is being ended"};
       if (job->state == JobState::running) return {.starts_s = now_s_, .unknown = ""};
       const double next_s = next();
       if (next_s == kNever_s) return {.unknown = obstacle(*job)};
@@ -56,13 +60,15 @@ class Play {
       if (job.preempted_by != 0) leaves_s_.try_emplace(job.id, now_s_ + grace_of(job));
   }
 
+  bool is_over_limit(const Job& job) const {
+    return job.time_limit_s > 0 && job.started_s + job.time_limit_s <= begun_s_;
+  }
+
   /// Who is told to end, as one that has passed its limit, has its grace time.
   double end_of(const Job& job) const {
     if (const auto leaves = leaves_s_.find(job.id); leaves != leaves_s_.end()) return leaves->second;
-    if (job.cancelled || !job.evicted.empty()) return begun_s_ + grace_of(job);
-    if (job.time_limit_s <= 0) return kNever_s;
-    const double ends_s = job.started_s + job.time_limit_s;
-    return ends_s > begun_s_ ? ends_s : begun_s_ + grace_of(job);
+    if (job.cancelled || !job.evicted.empty() || is_over_limit(job)) return begun_s_ + grace_of(job);
+    return job.time_limit_s > 0 ? job.started_s + job.time_limit_s : kNever_s;
   }
 
   double next() const {
@@ -77,10 +83,13 @@ class Play {
     for (const Job& job : state_.jobs)
       if (job.state == JobState::running && end_of(job) <= now_s_) due.push_back(job.id);
     for (const int64_t id : due) {
-      if (leaves_s_.erase(id) > 0)
+      const Job& job = *std::as_const(state_).find(id);
+      const bool makes_room = leaves_s_.erase(id) > 0;
+      const bool is_stopped = !job.evicted.empty() || is_over_limit(job);
+      if (makes_room || (is_stopped && job.preemptible))
         requeue(state_, id, policy_, now_s_);
       else
-        end(state_, id, {}, policy_, now_s_);
+        end(state_, id, {.exit_status = is_stopped ? kEndedByRemuda : 0}, policy_, now_s_);
     }
   }
 

@@ -21,6 +21,10 @@ struct Forecast {
 /// Of a waiting job that stands for no array. `held` as for schedule(). What lasts as long as people like is unknown: a
 /// job without a time limit, one that is paused, a device that is drained, reserved or in use without a lease; and an
 /// array, since the pool is not told how many of its jobs are still to come.
+///
+/// A job that is over its time limit, or was told to end, does not end well; if it is preemptible, it goes back into
+/// the queue and runs once more. The pool does not know who asked for that otherwise (`remuda run --requeue`): such a
+/// job counts as ended.
 Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
                   const Policy& policy, double now_s);
 

@@ -83,6 +83,42 @@ TEST_F(ForecastTest, GivesTheGraceTimeToWhatIsOverItsLimit) {
   EXPECT_EQ(of(add("bob", 4)).starts_s, 130);
 }
 
+TEST_F(ForecastTest, WhatIsToldToEndDoesNotEndWell) {
+  Job over = test_job("ada", 1);
+  over.time_limit_s = 50;
+  const int64_t first = add(over, 10), evicted = add("eve", 1);
+  look(10);
+  state.find(evicted)->evicted = "its devices are idle";
+  for (const int64_t before : {first, evicted}) {
+    Job after = test_job("bob", 1);
+    after.after = {before};
+    const int64_t waits = add(after);
+    EXPECT_EQ(of(waits).unknown, "a job that must end well before it is being ended");
+    Job behind = test_job("bob", 1);
+    behind.after = {waits};
+    EXPECT_EQ(of(add(behind)).unknown, "a job that must end well before it is being ended");
+  }
+  Job any = test_job("bob", 1);
+  any.after_any = {first};
+  EXPECT_EQ(of(add(any)).starts_s, 101);
+}
+
+TEST_F(ForecastTest, QueuesAPreemptibleJobThatIsToldToEndAgain) {
+  for (const bool is_evicted : {false, true}) {
+    state = {};
+    Job over = test_job("ada", 1);
+    over.preemptible = true;
+    over.time_limit_s = is_evicted ? 500 : 50;
+    over.grace_s = 30;
+    add(over, 10);
+    look(10);
+    if (is_evicted) state.jobs.front().evicted = "its devices are idle";
+    Job after = test_job("bob", 1);
+    after.after = {1};
+    EXPECT_EQ(of(add(after)).starts_s, 130 + over.time_limit_s);
+  }
+}
+
 TEST_F(ForecastTest, HasPreemptibleJobsMakeRoom) {
   Job low = test_job("ada", 4);
   low.preemptible = true;
