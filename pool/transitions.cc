@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -17,7 +19,7 @@ namespace remuda::pool {
 namespace {
 
 constexpr size_t kLongestText = 4096;
-constexpr const char* kCancelled = "was cancelled";
+constexpr std::string_view kCancelled = "was cancelled";
 constexpr size_t kLongestWhy = 1024;  // the queue may hold thousands of them
 
 std::string clean(const std::string& text, size_t longest = kLongestText) {
@@ -101,6 +103,13 @@ Result<void> set_paused(PoolState& state, int64_t id, int uid, bool paused) {
   return {};
 }
 
+/// How it ended, and who cancelled it, where cancel() has noted that: its keeper says first only that it was.
+std::string why_ended(const Job& job, const std::string& why) {
+  const bool says_by_whom = job.cancelled && job.why.starts_with(fmt::format("{} by ", kCancelled));
+  if (!says_by_whom || !why.starts_with(kCancelled) || why.starts_with(job.why)) return why;
+  return job.why + why.substr(kCancelled.size());
+}
+
 void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
   clamp_future_times(state, now_s);
   if (job.state == JobState::running) charge(state, job, policy, now_s);
@@ -113,8 +122,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
-  if (!job.cancelled || job.why.empty() || ending.why != kCancelled)
-    job.why = ending.why;  // else cancel() said by whom
+  job.why = why_ended(job, ending.why);
   if (ending.memory_peak_bytes.was_read()) job.memory_peak_bytes = ending.memory_peak_bytes;
   clean_texts(job);
 }
@@ -231,7 +239,7 @@ void end(PoolState& state, int64_t id, const Ending& ending, const Policy& polic
 void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   Job* job = state.find(id);
   if (!job || job->state != JobState::running) return;
-  end_job(state, *job, {.why = kCancelled}, policy, now_s);
+  end_job(state, *job, {.why = std::string(kCancelled)}, policy, now_s);
   if (job->cancelled) return;
   remember_turn(*job, now_s);
   job->state = JobState::waiting;
@@ -270,10 +278,11 @@ Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
   const std::string by = uid == job->uid ? "" : " by " + process::user_name(uid);
   for (Job* one : with_jobs_of_array(state, *job)) {
-    if (one->unkept) give_back(state, *one, {}, now_s);  // nothing of it runs
-    one->cancelled = true;
-    if (one->state == JobState::running) one->why = by.empty() ? "" : kCancelled + by;
-    end_waiting(state, one->id, {.why = fmt::format("{}{} while it waited", kCancelled, by)}, {}, now_s);
+    if (one->unkept) give_back(state, *one, {}, now_s);         // nothing of it runs
+    const bool is_again = std::exchange(one->cancelled, true);  // the first who did that stays the reason
+    if (one->state == JobState::running && !is_again) one->why = by.empty() ? "" : fmt::format("{}{}", kCancelled, by);
+    end_waiting(state, one->id, {.why = is_again ? one->why : fmt::format("{}{} while it waited", kCancelled, by)}, {},
+                now_s);
   }
   return {};
 }

@@ -96,8 +96,8 @@ void give_way(PoolState& state, int64_t job, const Policy& policy, double now_s)
 void end_waiting(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
 
 /// Marks a running job as cancelled, and its keeper then ends it. A waiting job ends as end_waiting() does, and so does
-/// one that has no keeper yet. Where another user does that, Job::why says who. The same for all jobs of an array.
-/// Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
+/// one that has no keeper yet. Where another user does that first, Job::why says who. The same for all jobs of an
+/// array. Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 
 /// Those that have not ended, by name, by user, or both; an empty text is any. An array stands for its jobs.

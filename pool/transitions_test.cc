@@ -192,6 +192,39 @@ TEST_F(Transitions, SaysWhichOtherUserHasCancelled) {
   EXPECT_EQ(job(1).why, "was cancelled by root");
 }
 
+TEST_F(Transitions, TheFirstWhoCancelsStaysTheReason) {
+  add("ada", 2);
+  add("bob", 2);
+  look();
+  ASSERT_TRUE(cancel(state, 1, 0, 150));
+  ASSERT_TRUE(cancel(state, 1, job(1).uid, 151));
+  EXPECT_EQ(job(1).why, "was cancelled by root");
+  ASSERT_TRUE(cancel(state, 2, job(2).uid, 150));
+  ASSERT_TRUE(cancel(state, 2, 0, 151));
+  EXPECT_EQ(job(2).why, "");
+  Job told = test_job("ada", 1);
+  told.outlives_keeper = true;
+  told.mail = "ada@box";
+  lose_keeper(state, add(told));
+  ASSERT_TRUE(cancel(state, 3, 0, 152));
+  ASSERT_TRUE(cancel(state, 3, job(3).uid, 153));
+  EXPECT_EQ(job(3).why, "was cancelled by root while it waited");
+  end(state, 3, {.exit_status = 125, .why = job(3).why}, policy, 160);
+  EXPECT_EQ(job(3).why, "was cancelled by root while it waited");
+}
+
+TEST_F(Transitions, WhoHasCancelledStaysInALongerReason) {
+  add("ada", 2);
+  add("bob", 2);
+  look();
+  ASSERT_TRUE(cancel(state, 1, 0, 150));
+  ASSERT_TRUE(cancel(state, 2, 0, 150));
+  end(state, 1, {.exit_status = 143, .why = "was cancelled; the kernel ended 2 of its processes"}, policy, 160);
+  EXPECT_EQ(job(1).why, "was cancelled by root; the kernel ended 2 of its processes");
+  end(state, 2, {.exit_status = 1, .why = "exit status 1"}, policy, 160);
+  EXPECT_EQ(job(2).why, "exit status 1");
+}
+
 TEST_F(Transitions, CancelRefuses) {
   add("ada", 1);
   EXPECT_EQ(cancel(state, 9, 0, 150).error().message, "there is no job 9");
