@@ -25,6 +25,12 @@ std::optional<int64_t> bytes_read(const std::string& proc, int pid) {
   return std::nullopt;
 }
 
+/// Whether that process is there still: of one that has ended, nothing can be read, and nothing is hidden.
+bool is_there(int pid, int64_t start_ticks) {
+  const auto stat = process::process_stat(pid);
+  return stat && stat->start_ticks == start_ticks && stat->state != 'Z' && stat->state != 'X';
+}
+
 }  // namespace
 
 void JobActivity::look(double now_s, std::span<const int> pids, Seen& seen) {
@@ -37,7 +43,7 @@ void JobActivity::look(double now_s, std::span<const int> pids, Seen& seen) {
     if (stat->state == 'D') seen.waits_for_input = true;
     const auto key = std::pair(pid, stat->start_ticks);
     const auto bytes = bytes_read(proc_, pid);
-    if (!bytes) seen.hides_input = true;
+    if (!bytes && is_there(pid, stat->start_ticks)) seen.hides_input = true;
     const Used& one = now[key] = {stat->cpu_ticks, bytes.value_or(0)};
     const Used before = before_.contains(key) ? before_.at(key) : Used{};
     used.ticks += one.ticks - before.ticks;

@@ -71,6 +71,15 @@ TEST(JobActivity, WhatMayNotBeReadIsNotNothing) {
   EXPECT_TRUE(seen.hides_input);
 }
 
+TEST(JobActivity, OneThatHasEndedHidesNothing) {
+  const Child child([] { ::_exit(0); });
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.id()), &info, WEXITED | WNOWAIT), 0);
+  const ScratchFolder nothing;
+  JobActivity activity(nothing.path());
+  EXPECT_FALSE(look(activity, 0, {child.id()}).hides_input);
+}
+
 TEST(JobActivity, OneThatComputesUsesTheHost) {
   const Child child(compute);
   JobActivity activity;
