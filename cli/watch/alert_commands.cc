@@ -28,10 +28,10 @@ void AlertCommands::reap(double now_s) {
   int status = 0;
   if (::waitpid(pid_, &status, WNOHANG) != 0) {
     pid_ = 0;
-    if (status != 0) fmt::print(stderr, "remuda watch: the command of --on-alert has failed\n");
+    if (status != 0) fmt::print(stderr, "{}: the command of --on-alert has failed\n", speaker_);
   } else if (now_s - began_s_ > kLongest_s) {
     kill();
-    fmt::print(stderr, "remuda watch: the command of --on-alert took more than {:.0f} s and was killed\n", kLongest_s);
+    fmt::print(stderr, "{}: the command of --on-alert took more than {:.0f} s and was killed\n", speaker_, kLongest_s);
   }
 }
 
@@ -44,7 +44,7 @@ void AlertCommands::tend(double now_s) {
       pid_ = *started;
       began_s_ = now_s;
     } else {
-      fmt::print(stderr, "remuda watch: --on-alert: {}\n", started.error().sentence);
+      fmt::print(stderr, "{}: --on-alert: {}\n", speaker_, started.error().sentence);
     }
   }
 }

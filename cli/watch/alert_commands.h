@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "process/spawn.h"
 
@@ -14,7 +15,8 @@ class AlertCommands {
   static constexpr double kLongest_s = 30;  ///< then it is killed
   static constexpr size_t kMostWaiting = 100;
 
-  AlertCommands() = default;
+  /// `speaker`: begins the lines on stderr: "remuda watch".
+  explicit AlertCommands(std::string speaker) : speaker_(std::move(speaker)) {}
   /// A command that runs is killed.
   ~AlertCommands();
   AlertCommands(const AlertCommands&) = delete;
@@ -29,6 +31,7 @@ class AlertCommands {
   void reap(double now_s);
   void kill();
 
+  const std::string speaker_;
   std::deque<process::ProcessSpec> waiting_;
   int pid_ = 0;  ///< that runs; 0: none
   double began_s_ = 0;

@@ -20,7 +20,7 @@ void finish(AlertCommands& commands, double now_s) {
 
 TEST(AlertCommands, RunOneAfterAnotherWithTheirVariables) {
   const ScratchFolder folder;
-  AlertCommands commands;
+  AlertCommands commands("remuda web");
   for (const char* text : {"one", "two", "three"}) commands.run("echo $TEXT >>" + folder.path("out"), {{"TEXT", text}});
   finish(commands, 0);
   EXPECT_EQ(folder.read("out"), "one\ntwo\nthree\n");
@@ -28,19 +28,22 @@ TEST(AlertCommands, RunOneAfterAnotherWithTheirVariables) {
 
 TEST(AlertCommands, KillOneThatHangsWithItsChildren) {
   const ScratchFolder folder;
-  AlertCommands commands;
+  AlertCommands commands("remuda web");
   commands.run("sleep 600 & sleep 600", {});
   commands.run("echo next >" + folder.path("out"), {});
   commands.tend(0);
   commands.tend(AlertCommands::kLongest_s);
   EXPECT_FALSE(folder.has("out"));
+  testing::internal::CaptureStderr();
   finish(commands, AlertCommands::kLongest_s + 1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "remuda web: the command of --on-alert took more than 30 s and was killed\n");
   EXPECT_EQ(folder.read("out"), "next\n");
 }
 
 TEST(AlertCommands, LeaveOutTheOldestWhereTooManyWait) {
   const ScratchFolder folder;
-  AlertCommands commands;
+  AlertCommands commands("remuda web");
   for (size_t i = 0; i < AlertCommands::kMostWaiting + 1; ++i)
     commands.run("echo " + std::to_string(i) + " >>" + folder.path("out"), {});
   finish(commands, 0);

@@ -45,13 +45,13 @@ void add_report_options(CLI::App& command, ReportFlags& flags) {
   command.add_flag("--syslog", flags.syslog, "Write alerts to the system's log, too");
 }
 
-AlertReports::AlertReports(ReportFlags flags, std::string speaker)
-    : flags_(std::move(flags)), speaker_(std::move(speaker)) {
+AlertReports::AlertReports(ReportFlags flags, std::string speaker, bool tells)
+    : flags_(std::move(flags)), speaker_(std::move(speaker)), tells_(tells), commands_(speaker_) {
   if (flags_.syslog) ::openlog("remuda", LOG_PID, LOG_DAEMON);
 }
 
 void AlertReports::report(const monitor::Alert& alert) {
-  if (!speaker_.empty()) fmt::print(stderr, "{}: {}\n", speaker_, alert_text(alert));
+  if (tells_) fmt::print(stderr, "{}: {}\n", speaker_, alert_text(alert));
   if (flags_.syslog) log(alert);
   if (!flags_.on_alert.empty()) commands_.run(flags_.on_alert, variables_of(alert));
 }

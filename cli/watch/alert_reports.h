@@ -27,8 +27,8 @@ void add_report_options(CLI::App& command, ReportFlags& flags);
 /// One thread, which lives as long as the commands may run.
 class AlertReports {
  public:
-  /// `speaker`: begins the lines on stderr, "remuda watch"; empty: nothing is said there.
-  AlertReports(ReportFlags flags, std::string speaker);
+  /// `speaker`: begins the lines on stderr, "remuda watch". `tells`: whether alerts are told there, too.
+  AlertReports(ReportFlags flags, std::string speaker, bool tells);
 
   /// Reports what is new among the alerts of this moment. To be called about once a second; `now_s` is a steady time.
   void take(const std::vector<monitor::Alert>& active, double now_s, double wall_s);
@@ -38,6 +38,7 @@ class AlertReports {
 
   const ReportFlags flags_;
   const std::string speaker_;
+  const bool tells_;
   monitor::Notifier notifier_;
   AlertCommands commands_;
 };

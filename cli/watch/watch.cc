@@ -37,7 +37,7 @@ class Complaints {
 Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals& stop) {
   Exports exports(flags.text_file, flags.job_files);
   Complaints complaints;
-  AlertReports reports(flags.reports, "remuda watch");
+  AlertReports reports(flags.reports, "remuda watch", true);
   double next_s = monotonic_s();
   while (!stop.next()) {
     auto outcome = loop.step();

@@ -28,13 +28,14 @@ Result<void> WatchThread::step() {
 
 void WatchThread::work() {
   std::unique_lock lock(mutex_);
-  AlertReports reports(reports_, "");  // here: its commands end with this thread
+  AlertReports reports(reports_, "remuda web", false);  // here: its commands end with this thread
   double next_s = monotonic_s();
   while (!ends_) {
     outcome_ = step();
     if (loop_ && loop_->keeps()) reports.take(loop_->alerts(), monotonic_s(), wall_s());
     changed_.notify_all();
-    next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
+    constexpr double kLeastRest_s = 0.1;  // those who look have their turn, however long a step takes
+    next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s() + kLeastRest_s);
     changed_.wait_for(lock, std::chrono::duration<double>(next_s - monotonic_s()), [this] { return ends_; });
   }
   if (loop_) (void)loop_->end();
