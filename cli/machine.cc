@@ -23,7 +23,8 @@ Result<Inventory> with_measured(Result<Inventory> seen) {
 std::optional<Inventory> seen_by_agent() {
   const auto socket = ::geteuid() == 0 ? std::nullopt : wire::agent_socket(true);
   if (!socket) return std::nullopt;
-  const auto agent = wire::Client::connect(*socket, "");
+  constexpr double kWithin_s = 3;  // a stopped agent would hold up each reading
+  const auto agent = wire::Client::connect(*socket, "", kWithin_s);
   if (!agent || !(*agent)->hides_devices()) return std::nullopt;
   auto seen = (*agent)->see_machine();
   return seen ? std::optional(std::move(*seen)) : std::nullopt;

@@ -317,9 +317,9 @@ void Alerts::check_agent(const Moment& moment) {
   agent.id = "agent";
   see("agent silent", agent, moment.agent_answers == false, 15,
       {.label = "the agent",
-       .value = "silent",
+       .value = "tells nothing",
        .limit = "15 s",
-       .text = "the agent of this machine does not answer: no job starts, and nobody knows who holds what",
+       .text = "nothing is known of leases and jobs: " + moment.agent_silence,
        .command = "systemctl status remuda-agent.socket remuda-agent"});
 }
 

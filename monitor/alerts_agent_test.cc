@@ -26,6 +26,7 @@ TEST_F(AlertsOfAgentTest, OneThatDoesNotAnswerForLongerThanARestartTakes) {
   watch(2);
   ASSERT_THAT(rules(), ElementsAre("agent silent"));
   EXPECT_EQ(alerts_.active()[0].label, "the agent");
+  EXPECT_EQ(alerts_.active()[0].text, "nothing is known of leases and jobs: the agent speaks another protocol");
   agent_answers_ = true;
   watch(1);
   EXPECT_THAT(rules(), IsEmpty());

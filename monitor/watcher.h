@@ -32,6 +32,7 @@ class Watcher {
     std::vector<std::string> used_without_lease, used_by_strangers;  ///< ids of devices
     std::vector<pool::Job> gone;  ///< that have ended since the last reading, or have lost their leases
     std::optional<bool> agent_answers = std::nullopt;  ///< as in Moment: where it does not, nothing is said of the pool
+    std::string agent_silence = {};
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.
@@ -44,6 +45,7 @@ class Watcher {
   static Moment moment_of(const Taken& taken, const LeaseUses& uses) {
     Moment moment{taken.machine, taken.pool, uses, taken.waiting, taken.used_without_lease, taken.used_by_strangers};
     moment.agent_answers = taken.agent_answers;
+    moment.agent_silence = taken.agent_silence;
     return moment;
   }
   History& history() { return history_; }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`remuda watch` beside an agent that is killed, and comes back.
+"""`remuda watch` beside an agent that is killed, stopped or not yet there, and comes back.
 
 agent_watch_test.py REMUDA MACHINE     exit status 77 where this process cannot become other users
 """
@@ -26,15 +26,29 @@ class AgentWatchTest(unittest.TestCase):
         self.addCleanup(self.agent.end)
         self.home = pathlib.Path(self.agent.environment(ADA)["HOME"])
 
+    def start_watch(self):
+        watch = self.agent.start_as(ADA, "watch", "--text-file", str(self.home / "remuda.prom"),
+                                    "--on-alert", 'echo "$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT" >>heard')
+        self.addCleanup(watch.communicate, timeout=PATIENCE_S)
+        self.addCleanup(watch.send_signal, signal.SIGTERM)
+
+    def pause_s(self):
+        """The longest time between two writes of the metrics within six seconds."""
+        file, end = self.home / "remuda.prom", time.monotonic() + 6
+        written, since, longest = file.stat().st_mtime_ns, time.monotonic(), 0
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            longest = max(longest, time.monotonic() - since)
+            if file.stat().st_mtime_ns != written:
+                written, since = file.stat().st_mtime_ns, time.monotonic()
+        return longest
+
     def metrics(self):
         file = self.home / "remuda.prom"
         return file.read_text() if file.exists() else ""
 
     def test_metrics_of_devices_go_on_and_it_says_that_the_agent_is_silent_and_that_it_is_back(self):
-        watch = self.agent.start_as(ADA, "watch", "--text-file", str(self.home / "remuda.prom"),
-                                    "--on-alert", 'echo "$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT" >>heard')
-        self.addCleanup(watch.communicate, timeout=PATIENCE_S)
-        self.addCleanup(watch.send_signal, signal.SIGTERM)
+        self.start_watch()
         job = self.agent.start_as(ADA, "run", "--name", "work", "--", "sleep", "1000")
         self.addCleanup(job.communicate, timeout=PATIENCE_S)
         self.assertTrue(eventually(lambda: "remuda_lease_share{" in self.metrics()))
@@ -51,9 +65,34 @@ class AgentWatchTest(unittest.TestCase):
         self.agent.start()
         self.assertTrue(eventually(lambda: "remuda_lease_share{" in self.metrics()))
         self.assertTrue(eventually(lambda: said.read_text().count("\n") == 2))
-        text = "the agent of this machine does not answer: no job starts, and nobody knows who holds what"
-        self.assertEqual(said.read_text(), f"begun: {text}\nended: {text}\n")
+        for line, state in zip(said.read_text().splitlines(), ["begun", "ended"]):
+            self.assertRegex(line, f"^{state}: nothing is known of leases and jobs: the agent of this machine does not")
         self.assertEqual(self.agent.run_as(ADA, "cancel", "1").returncode, 0)
+
+    def test_an_agent_that_is_stopped_does_not_hold_up_the_readings_of_devices(self):
+        self.start_watch()
+        self.assertTrue(eventually(lambda: "remuda_agent_answers 1" in self.metrics()))
+        self.agent.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.agent.process.send_signal, signal.SIGCONT)
+        self.assertTrue(eventually(lambda: "remuda_agent_answers 0" in self.metrics(), 20), "not after half a minute")
+        self.assertLess(self.pause_s(), 4, "a second each, and a second that the agent is waited for")
+        self.assertIn("remuda_gpu_info{", self.metrics())
+        said = self.home / "heard"
+        self.assertTrue(eventually(said.exists))
+        self.assertRegex(said.read_text(), "does not answer at .*: no word for 1 s")
+        self.agent.process.send_signal(signal.SIGCONT)
+        self.assertTrue(eventually(lambda: "remuda_agent_answers 1" in self.metrics(), 20))
+
+    def test_a_watcher_that_is_started_while_the_agent_is_down_says_so(self):
+        self.agent.kill()
+        self.start_watch()
+        self.assertTrue(eventually(lambda: "remuda_agent_answers 0" in self.metrics()))
+        self.assertIn("remuda_gpu_info{", self.metrics())
+        said = self.home / "heard"
+        self.assertTrue(eventually(said.exists))
+        self.agent.start()
+        self.assertTrue(eventually(lambda: "remuda_agent_answers 1" in self.metrics()))
+        self.assertTrue(eventually(lambda: said.read_text().count("\n") == 2))
 
 
 if __name__ == "__main__":

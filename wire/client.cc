@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -25,6 +26,8 @@ constexpr double kAnswer_s = 30;
 /// For how long something is asked for again where the agent is being started anew.
 constexpr double kPatience_s = 5;
 constexpr double kLongestRest_s = 30;
+/// The same for one who has other work, and where the agent was silent before.
+constexpr double kHasty_s = 3, kHastySilent_s = 1;
 /// A command waits so long for an agent that is being started anew.
 constexpr double kConnect_s = 2, kAgain_s = 0.02;
 
@@ -68,10 +71,12 @@ void fit(Request& request) {
 
 }  // namespace
 
-Result<std::unique_ptr<Client>> Client::connect(const std::string& socket, std::string log_folder) {
-  std::unique_ptr<Client> client(new Client(socket, std::move(log_folder)));
+Result<std::unique_ptr<Client>> Client::connect(const std::string& socket, std::string log_folder,
+                                                std::optional<double> within_s) {
+  std::unique_ptr<Client> client(new Client(socket, std::move(log_folder), within_s.has_value()));
   client->identity_ = new_identity();
-  const double end_s = monotonic_s() + kConnect_s;
+  client->until_s_ = monotonic_s() + within_s.value_or(kAnswer_s + kConnect_s);
+  const double end_s = std::min(monotonic_s() + kConnect_s, client->until_s_);
   for (;;) {
     const auto reached = client->reach();
     if (reached) return client;
@@ -84,7 +89,7 @@ std::string Client::next_id() { return fmt::format("{}-{}", identity_, ++request
 
 tl::unexpected<Error> Client::lost(const std::string& why) {
   connection_.reset();
-  may_try_again_ = true;
+  may_try_again_ = is_silent_ = true;
   return unavailable(socket_, why);
 }
 
@@ -95,7 +100,10 @@ Result<void> Client::reach() {
   reader_ = FrameReader(kLargestAnswer);
   connection_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!connection_) return lost(errno_text(errno));
-  const timeval patience{.tv_sec = static_cast<time_t>(kConnect_s), .tv_usec = 0};  // in line with others that connect
+  constexpr double kLeast_s = 0.01, kMicroseconds = 1e6;                                // none at all is for ever
+  const double in_line_s = std::clamp(until_s_ - monotonic_s(), kLeast_s, kConnect_s);  // with others that connect
+  const timeval patience{.tv_sec = static_cast<time_t>(in_line_s),
+                         .tv_usec = static_cast<suseconds_t>(std::fmod(in_line_s, 1.0) * kMicroseconds)};
   ::setsockopt(connection_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (::connect(connection_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return lost(errno_text(errno));
@@ -138,7 +146,8 @@ Result<void> Client::fill(double end_s) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return lost(errno_text(errno));
     pollfd polled{connection_.get(), POLLIN, 0};
-    if (::poll(&polled, 1, timeout_ms(end_s)) == 0) return lost(fmt::format("no word for {:g} s", kAnswer_s));
+    if (::poll(&polled, 1, timeout_ms(end_s)) == 0)
+      return lost(fmt::format("no word for {:.0f} s", monotonic_s() - asked_s_));
   }
 }
 
@@ -158,9 +167,11 @@ Result<Answer> Client::receive(const std::string& id, double end_s) {
 }
 
 Result<Json> Client::ask_once(const Request& request) {
-  const double end_s = monotonic_s() + kAnswer_s;
+  asked_s_ = monotonic_s();
+  const double end_s = std::min(asked_s_ + kAnswer_s, until_s_);
   REMUDA_TRY(send(frame_of(text_of(request)), end_s));
   REMUDA_ASSIGN(Answer answer, receive(request.id, end_s));
+  is_silent_ = false;
   may_try_again_ = answer.may_try_again;
   if (answer.error) return tl::unexpected(std::move(*answer.error));
   return std::move(answer.result);
@@ -170,7 +181,9 @@ Result<Json> Client::ask(Request request, double patience_s) {
   constexpr double kFirst_s = 0.02, kLongest_s = 0.5;
   request.id = next_id();
   fit(request);
-  const double end_s = monotonic_s() + patience_s;
+  constexpr double kEver = std::numeric_limits<double>::infinity();
+  until_s_ = is_hasty_ ? monotonic_s() + (is_silent_ ? kHastySilent_s : kHasty_s) : kEver;
+  const double end_s = std::min(monotonic_s() + patience_s, until_s_);
   for (double pause_s = kFirst_s;; pause_s = std::min(kLongest_s, 2 * pause_s)) {
     may_try_again_ = false;
     const bool was_connected = static_cast<bool>(connection_);

@@ -20,7 +20,10 @@ namespace remuda::wire {
 class Client final : public pool::Access {
  public:
   /// `log_folder`: see Access. An error of kind `unavailable`, with the command that helps, where no agent answers.
-  static Result<std::unique_ptr<Client>> connect(const std::string& socket, std::string log_folder);
+  /// `within_s`, of one who has other work: this call takes no longer, and what is asked later no longer than 3 s, or
+  /// than 1 s where the agent did not answer the last time.
+  static Result<std::unique_ptr<Client>> connect(const std::string& socket, std::string log_folder,
+                                                 std::optional<double> within_s = std::nullopt);
 
   /// Whether this user sees no device that was not granted, but by see_machine().
   bool hides_devices() const { return hides_devices_; }
@@ -58,7 +61,8 @@ class Client final : public pool::Access {
                     const std::vector<int>& readable) override;
 
  private:
-  Client(std::string socket, std::string log_folder) : socket_(std::move(socket)), log_folder_(std::move(log_folder)) {}
+  Client(std::string socket, std::string log_folder, bool is_hasty)
+      : socket_(std::move(socket)), log_folder_(std::move(log_folder)), is_hasty_(is_hasty) {}
   std::string next_id();
   Result<void> reach();
   /// Asks again, where the connection is lost, for `patience_s`.
@@ -73,6 +77,9 @@ class Client final : public pool::Access {
   void take_news();
 
   const std::string socket_, log_folder_;
+  const bool is_hasty_;
+  bool is_silent_ = false;            ///< it did not answer what was asked last
+  double asked_s_ = 0, until_s_ = 0;  ///< when that was asked, and until when it may take, however long an answer takes
   std::string folder_, policy_;
   bool hides_devices_ = false, keeps_daemons_ = false;
   Fd connection_;  ///< empty: it is lost

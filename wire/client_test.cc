@@ -7,6 +7,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/testing/scratch_folder.h"
 #include "device/fields.h"
 
@@ -92,6 +93,18 @@ TEST(Client, AsksNothingOfAnAgentOfAnotherVersionThatTakesThePlaceOfItsOwn) {
     EXPECT_EQ(found.error().message, kOfAnother);
     EXPECT_FALSE((*client)->may_try_again());
   }
+}
+
+TEST(Client, OfOneWhoHasOtherWorkDoesNotWaitForAnAgentThatHangs) {
+  const ScratchFolder folder;
+  const std::string socket = folder.path("agent.sock");
+  const PlayedAgent agent(socket, {});  // it listens, and never looks
+  constexpr double kWithin_s = 0.1, kMuch_s = 2;
+  const double since_s = monotonic_s();
+  const auto client = Client::connect(socket, "", kWithin_s);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().kind, ErrorKind::unavailable);
+  EXPECT_LT(monotonic_s() - since_s, kMuch_s);
 }
 
 }  // namespace

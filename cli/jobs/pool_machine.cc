@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/jobs/watched_pool.h"
 #include "pool/admission.h"
 #include "pool/pool.h"
 #include "pool/shared_pool.h"
@@ -32,11 +33,27 @@ std::string policy_of(const wire::Client& client) {
   return client.policy().empty() ? run::policy_path(client.folder()) : client.policy();
 }
 
-Result<run::Caretaker> open_at(const std::string& socket, const std::string& file, const pool::ReadMachine& read) {
-  REMUDA_ASSIGN(auto client, wire::Client::connect(socket, logs_beside_agent(file)));
+Result<run::Caretaker> open_at(const std::string& socket, const std::string& file, const pool::ReadMachine& read,
+                               std::optional<double> within_s) {
+  REMUDA_ASSIGN(auto client, wire::Client::connect(socket, logs_beside_agent(file), within_s));
   const auto read_policy = [path = policy_of(*client)] { return run::policy_at(path); };
   REMUDA_ASSIGN(auto machine, pool::MachineView::open(client->folder(), read, read_policy, file.empty()));
   return run::Caretaker(std::make_unique<pool::MachineView>(std::move(machine)), std::move(client));
+}
+
+Result<run::Caretaker> open(const std::string& file, const pool::ReadMachine& read, std::optional<double> within_s) {
+  if (const auto socket = wire::agent_socket(file.empty())) return open_at(*socket, file, read, within_s);
+  REMUDA_ASSIGN(const std::string folder, pool::pool_folder(file));
+  return run::Caretaker::open(folder, read, file.empty());
+}
+
+Result<run::Caretaker> tidied(Result<run::Caretaker> opened) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, std::move(opened));
+  if (const auto tidied = caretaker.tidy(); !tidied) {
+    if (!caretaker.pool().may_try_again()) return tl::unexpected(tidied.error());
+    fmt::print(stderr, "remuda: {}; jobs that ended without a word may still be listed\n", tidied.error().message);
+  }
+  return caretaker;
 }
 
 }  // namespace
@@ -51,20 +68,14 @@ Result<PoolPlace> place_of_pool(const MachineFlags& flags) {
 }
 
 run::OpenPool opener_of(const MachineFlags& flags) {
-  return [file = flags.file, read = reader_of(flags)]() -> Result<run::Caretaker> {
-    if (const auto socket = wire::agent_socket(file.empty())) return open_at(*socket, file, read);
-    REMUDA_ASSIGN(const std::string folder, pool::pool_folder(file));
-    return run::Caretaker::open(folder, read, file.empty());
-  };
+  return [file = flags.file, read = reader_of(flags)] { return open(file, read, std::nullopt); };
 }
 
-Result<run::Caretaker> open_pool(const MachineFlags& flags) {
-  REMUDA_ASSIGN(run::Caretaker caretaker, opener_of(flags)());
-  if (const auto tidied = caretaker.tidy(); !tidied) {
-    if (!caretaker.pool().may_try_again()) return tl::unexpected(tidied.error());
-    fmt::print(stderr, "remuda: {}; jobs that ended without a word may still be listed\n", tidied.error().message);
-  }
-  return caretaker;
+Result<run::Caretaker> open_pool(const MachineFlags& flags) { return tidied(opener_of(flags)()); }
+
+Result<run::Caretaker> open_watched_pool(const MachineFlags& flags, const pool::ReadMachine& read) {
+  constexpr double kWithin_s = 1;
+  return tidied(open(flags.file, read, kWithin_s));
 }
 
 void note_pool_obstacle(const MachineFlags& flags) {

@@ -149,7 +149,7 @@ Result<Json> LiveSource::snapshot() {
 Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& query) {
   monitor::Series series;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    if (!loop.caretaker().inventory().find(query.device))
+    if (!loop.moment().machine.find(query.device))
       return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
     monitor::History* const history = loop.history();
     if (!history) return loop.kept();

@@ -13,8 +13,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/state_folder.h"
-#include "cli/jobs/pool_machine.h"
+#include "cli/jobs/watched_pool.h"
 #include "monitor/job_processes.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 
@@ -66,14 +67,28 @@ bool is_full(const std::string& folder) {
 
 }  // namespace
 
+Result<Inventory> WatchLoop::Reader::read() {
+  if (!reader || asked_agent != flags.asks_agent) reader = std::make_unique<MachineReader>(flags);
+  asked_agent = flags.asks_agent;
+  return reader->read();
+}
+
+WatchLoop::WatchLoop(MachineFlags flags, std::string folder)
+    : flags_(std::move(flags)),
+      folder_(std::move(folder)),
+      has_agent_(wire::agent_socket(flags_.file.empty()).has_value()),
+      reader_(std::make_shared<Reader>(Reader{.flags = flags_})) {}
+
 Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& folder, bool must_keep) {
   REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
   REMUDA_TRY(check_owner(folder));
   auto watcher = monitor::Watcher::open(folder);
   const bool may_come = !watcher && is_full(folder);
   if (!watcher && must_keep && !may_come) return tl::unexpected(std::move(watcher.error()));
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags));
-  WatchLoop loop(std::move(caretaker), folder);
+  WatchLoop loop(flags, folder);
+  loop.pool_read_ = loop.reach_pool();
+  if (!loop.caretaker_ && (!loop.has_agent_ || loop.pool_read_.error().kind != ErrorKind::unavailable))
+    return tl::unexpected(std::move(loop.pool_read_.error()));
   if (watcher) {
     loop.watcher_.emplace(std::move(*watcher));
   } else if (auto others = monitor::History::open(folder)) {
@@ -90,13 +105,13 @@ Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& 
 /// these are looked at less often.
 Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
   constexpr int kJobsEvery = 10, kProcessesEvery = 30;
-  const int step = steps_++;
-  if (step % kJobsEvery == 0) {
-    REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
-    disks_ = disks_with({folder_, caretaker_.folder()});
+  if (steps_ >= jobs_due_) {
+    REMUDA_ASSIGN(const pool::PoolState all, caretaker_->pool().read());
+    jobs_due_ = steps_ + kJobsEvery;
     waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
   }
-  if (step % kProcessesEvery == 0) {
+  if (steps_ >= processes_due_) {
+    processes_due_ = steps_ + kProcessesEvery;
     idle_.look(taken.now_s, taken.wall_s, taken.machine, taken.pool);
     strange_ = monitor::used_by_strangers(taken.machine, taken.pool, monitor::job_by_cgroup(taken.pool));
   }
@@ -121,11 +136,11 @@ void WatchLoop::take_over() {
 Result<void> WatchLoop::find_gone(monitor::Watcher::Taken& taken) {
   constexpr int kNewest = 64;
   if (taken.pool.leases == leases_ && taken.pool.next_job == next_job_) return {};
-  REMUDA_ASSIGN(taken.gone, caretaker_.pool().ended(kNewest));
+  REMUDA_ASSIGN(taken.gone, caretaker_->pool().ended(kNewest));
   for (const pool::Lease& lease : leases_) {
     if (std::ranges::find(taken.pool.leases, lease) != taken.pool.leases.end()) continue;
     if (std::ranges::find(taken.gone, lease.job, &pool::Job::id) != taken.gone.end()) continue;
-    REMUDA_ASSIGN(auto job, caretaker_.pool().find(lease.job));
+    REMUDA_ASSIGN(auto job, caretaker_->pool().find(lease.job));
     if (job) taken.gone.push_back(std::move(*job));
   }
   leases_ = taken.pool.leases;
@@ -133,30 +148,48 @@ Result<void> WatchLoop::find_gone(monitor::Watcher::Taken& taken) {
   return {};
 }
 
-/// An agent that did not answer is asked for what fails at once; all else is asked for again for some seconds.
-Result<pool::PoolState> WatchLoop::read_pool() {
-  if (!pool_read_) REMUDA_TRY(caretaker_.pool().find(0));
-  return caretaker_.pool().read_around(0);
+/// Asks an agent that did not answer before, or opens the pool for the first time.
+Result<void> WatchLoop::reach_pool() {
+  if (caretaker_) {
+    REMUDA_TRY(caretaker_->pool().find(0));
+    return {};
+  }
+  reader_->flags.asks_agent = flags_.asks_agent;
+  REMUDA_ASSIGN(caretaker_, open_watched_pool(flags_, [reader = reader_] { return reader->read(); }));
+  return {};
+}
+
+/// An agent that does not tell of the pool is not asked for its devices, either, which would take as long.
+Result<Inventory> WatchLoop::read_machine() {
+  reader_->flags.asks_agent = flags_.asks_agent && (!has_agent_ || pool_read_);
+  if (!caretaker_) return reader_->read();
+  REMUDA_TRY(caretaker_->read_machine());
+  return caretaker_->inventory();
 }
 
 Result<void> WatchLoop::look_at_pool(monitor::Watcher::Taken& taken) {
-  REMUDA_ASSIGN(taken.pool, read_pool());
+  REMUDA_ASSIGN(taken.pool, caretaker_->pool().read_around(0));
   taken.now_s = monotonic_s(), taken.wall_s = remuda::wall_s();  // the moment of the pool: its leases began before it
   REMUDA_TRY(look_seldom(taken));
   if (watcher_) REMUDA_TRY(find_gone(taken));
-  for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
+  for (const place::Held& held : caretaker_->held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
   return {};
 }
 
 Result<void> WatchLoop::step() {
+  constexpr int kDisksEvery = 10;
+  const int step = steps_++;
   take_over();
-  REMUDA_TRY(caretaker_.read_machine());
-  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), {}, 0, {}, {}, {}};
-  pool_read_ = look_at_pool(taken);
+  if (!pool_read_) pool_read_ = reach_pool();
+  if (step % kDisksEvery == 0) disks_ = disks_with({folder_, caretaker_ ? caretaker_->folder() : folder_});
+  REMUDA_ASSIGN(Inventory machine, read_machine());
+  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), std::move(machine), {}, 0, {}, {}, {}};
+  if (pool_read_) pool_read_ = look_at_pool(taken);
   if (!pool_read_ && pool_read_.error().kind != ErrorKind::unavailable) return std::exchange(pool_read_, {});
-  if (caretaker_.pool().is_served()) taken.agent_answers = pool_read_.has_value();
-  if (!pool_read_) taken = {taken.now_s, taken.wall_s, std::move(taken.machine), {}, 0, {}, {}, {}, false};
+  if (has_agent_) taken.agent_answers = pool_read_.has_value();
+  if (!pool_read_)
+    taken = {taken.now_s, taken.wall_s, std::move(taken.machine), {}, 0, {}, {}, {}, false, pool_read_.error().message};
   wall_s_ = taken.wall_s;
   const double now_s = taken.now_s;
   if (watcher_)
@@ -204,7 +237,7 @@ monitor::Moment WatchLoop::moment() const {
   static const monitor::LeaseUses kNoUses;
   monitor::Moment moment = watcher_ ? watcher_->moment() : monitor::Watcher::moment_of(taken_, kNoUses);
   moment.idle = &idle_;
-  if (caretaker_.policy()) moment.policy = &*caretaker_.policy();
+  if (caretaker_ && caretaker_->policy()) moment.policy = &*caretaker_->policy();
   moment.disks = disks_;
   moment.wall_s = wall_s_;
   return moment;

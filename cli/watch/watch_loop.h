@@ -2,6 +2,7 @@
 // loop, and `remuda web` runs it beside the page.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ class WatchLoop {
   static constexpr double kEvery_s = 1;
 
   /// `must_keep`: an error where another process keeps the history in that folder; otherwise this one only reads it
-  /// then, until the other one ends. On a full disk there is no history until there is room for one.
+  /// then, until the other one ends. On a full disk there is no history until there is room for one. An agent that does
+  /// not answer is no error: pool_read() is one then.
   static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
 
   /// Reads the machine and its pool, and keeps that. To be called about once a second. An error, of reading, may pass.
@@ -52,20 +54,33 @@ class WatchLoop {
   std::vector<monitor::Alert> alerts() const;
   /// Null: there is none, kept() says why.
   monitor::History* history() { return watcher_ ? &watcher_->history() : others_ ? &*others_ : nullptr; }
-  run::Caretaker& caretaker() { return caretaker_; }
+  /// Only where pool_read() is no error.
+  run::Caretaker& caretaker() { return *caretaker_; }
 
  private:
-  WatchLoop(run::Caretaker caretaker, std::string folder)
-      : caretaker_(std::move(caretaker)), folder_(std::move(folder)) {}
+  /// Reads the machine: by the agent where `flags` say so, at each reading anew.
+  struct Reader {
+    Result<Inventory> read();
+
+    MachineFlags flags;
+    bool asked_agent = false;  ///< at the last reading
+    std::unique_ptr<MachineReader> reader = nullptr;
+  };
+
+  WatchLoop(MachineFlags flags, std::string folder);
+  Result<void> reach_pool();
+  Result<Inventory> read_machine();
   void take_over();
   Result<void> keep_alerts();
   Result<void> look_seldom(monitor::Watcher::Taken& taken);
   Result<void> find_gone(monitor::Watcher::Taken& taken);
-  Result<pool::PoolState> read_pool();
   Result<void> look_at_pool(monitor::Watcher::Taken& taken);
 
-  run::Caretaker caretaker_;
+  MachineFlags flags_;
   std::string folder_;
+  bool has_agent_;
+  std::shared_ptr<Reader> reader_;
+  std::optional<run::Caretaker> caretaker_;  ///< nothing while the agent has not answered yet
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
@@ -77,10 +92,10 @@ class WatchLoop {
   monitor::IdleJobs idle_{monitor::kIdleFor_s};
   size_t waiting_ = 0;
   std::vector<monitor::DiskRoom> disks_;
-  std::vector<std::string> strange_;  ///< devices that processes of no job use, too
-  int steps_ = 0;
-  std::vector<pool::Lease> leases_;  ///< of the last step
-  int64_t next_job_ = 0;             ///< then
+  std::vector<std::string> strange_;                  ///< devices that processes of no job use, too
+  int steps_ = 0, jobs_due_ = 0, processes_due_ = 0;  ///< steps, and at which of them those are looked at
+  std::vector<pool::Lease> leases_;                   ///< of the last step
+  int64_t next_job_ = 0;                              ///< then
 };
 
 }  // namespace remuda::cli

@@ -36,6 +36,7 @@ class AlertsTest : public testing::Test {
       if (change) change(now_s_ - kFirst_s);
       Moment moment{machine_, pool_, uses_, 0, without_lease_};
       moment.agent_answers = agent_answers_;
+      if (agent_answers_ == false) moment.agent_silence = "the agent speaks another protocol";
       alerts_.take(moment, now_s_ - kFirst_s, now_s_ + ahead_s_);
     }
   }
