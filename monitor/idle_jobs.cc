@@ -83,6 +83,7 @@ Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& 
   if (has_all && are_known) seen.processes = processes;
   if (seen.busy >= kWorks) return seen;
   const std::vector<int> members = members_(job);
+  seen.misses_some = members.size() > most_processes;
   watched.activity.look(now_s, std::span(members).first(std::min(members.size(), most_processes)), seen);
   if (has_all) return seen;
   const std::set<int> pids(members.begin(), members.end());

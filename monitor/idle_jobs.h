@@ -36,7 +36,8 @@ class IdleJobs {
   double window_s() const { return window_s_; }
 
  private:
-  /// Of all jobs together so many are looked at, for each the same number: an agent does nothing else meanwhile.
+  /// Of all jobs together so many are looked at, for each the same number: an agent does nothing else meanwhile. What
+  /// the rest of a job's do is not known (Seen::misses_some).
   static constexpr size_t kMostProcesses = 400;
   struct Watched {
     IdleWindow window;

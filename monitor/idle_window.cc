@@ -26,6 +26,7 @@ void IdleWindow::add(double now_s, const Seen& seen) {
   ++part.readings;
   part.input += seen.waits_for_input;
   part.hidden += seen.hides_input;
+  part.missed += seen.misses_some;
   part.peer += seen.waits_for_peer;
   if (seen.busy >= 0) part.busy += seen.busy, ++part.busy_known;
   if (seen.cores >= 0) part.cores += seen.cores, ++part.cores_known;
@@ -61,6 +62,7 @@ IdleWindow::Part IdleWindow::sum() const {
     sum.with_processes += part.with_processes;
     sum.input += part.input;
     sum.hidden += part.hidden;
+    sum.missed += part.missed;
     sum.peer += part.peer;
   }
   return sum;
@@ -74,6 +76,7 @@ IdleReason IdleWindow::reason() const {
   if (2 * all.cores_known <= all.readings) return IdleReason::unknown;
   if (all.input > kOften * all.readings || all.cores > kAsleepCores * all.cores_known)
     return IdleReason::waits_for_data;
+  if (2 * all.missed > all.readings) return IdleReason::unknown;
   return 2 * all.hidden > all.readings ? IdleReason::not_seen : IdleReason::asleep;
 }
 

@@ -18,13 +18,14 @@ struct Seen {
   double cores = -1;             ///< of the host, that its processes used lately; negative: unknown
   bool waits_for_input = false;  ///< a process of it is in an uninterruptible wait, or reads much
   bool hides_input = false;      ///< what a process of it reads may not be seen
+  bool misses_some = false;      ///< not all its processes were looked at
   bool waits_for_peer = false;   ///< it waits for another rank of its run, as far as the run tells
 };
 
 enum class IdleReason {
   unknown,
   no_process,      ///< none uses the devices
-  asleep,          ///< its processes do nothing
+  asleep,          ///< all its processes do nothing
   not_seen,        ///< they do not compute on the host; what they read may not be seen
   waits_for_data,  ///< they compute on the host, or read
   waits_for_peer,
@@ -54,7 +55,7 @@ class IdleWindow {
     int64_t number = -1;  ///< since the clock's beginning
     double busy = 0, cores = 0;
     int readings = 0, busy_known = 0, cores_known = 0, processes_known = 0, with_processes = 0, input = 0, hidden = 0,
-        peer = 0;
+        missed = 0, peer = 0;
   };
   Part sum() const;
 
