@@ -174,7 +174,9 @@ class WatchTest(unittest.TestCase):
         self.start("run", *named, own=user)
         wait_until(lambda: snapshot()["jobs"]["waiting"], "a job waits for it")
         machine["devices"].remove(lost)
-        self.machine.write_text(json.dumps(machine))
+        less = self.folder / "less.json"
+        less.write_text(json.dumps(machine))
+        less.rename(self.machine)
         wait_until(lambda: lost["id"] not in [device["id"] for device in snapshot()["inventory"]["devices"]], "it is gone")
         self.assertTrue(snapshot()["jobs"]["waiting"])
 

@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).parent.parent
 MACHINE = "examples/lab-server.json"
@@ -22,9 +23,10 @@ COLUMN, LINE, MARGIN = 7.83, 19, 18  # of 13 px DejaVu Sans Mono and its like, i
 
 def printed(remuda: str, arguments: list[str]) -> list[str]:
     """The command as a user types it, and what it prints."""
-    environment = {"PATH": os.environ["PATH"], "NO_COLOR": "1", "COLUMNS": "118"}
-    result = subprocess.run([remuda, *arguments, "--machine", MACHINE], cwd=ROOT, env=environment, check=True,
-                            capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as home:  # in which nobody has a pool
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "NO_COLOR": "1", "COLUMNS": "118"}
+        result = subprocess.run([remuda, *arguments, "--machine", MACHINE], cwd=ROOT, env=environment, check=True,
+                                capture_output=True, text=True)
     return [f"$ remuda {' '.join(arguments)}", *result.stdout.rstrip("\n").split("\n")]
 
 
