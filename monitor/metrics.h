@@ -41,7 +41,7 @@ struct Moment {
   double wall_s = 0;                            ///< when, in seconds since 1970
   /// Whether the agent of the machine answers; nothing: it has none.
   std::optional<bool> agent_answers = std::nullopt;
-  std::string agent_silence = {};  ///< why it does not
+  std::string agent_silence;  ///< why it does not
 
   /// Else pool and queue are empty because nobody tells of them, and `uses` are what they were.
   bool knows_pool() const { return agent_answers.value_or(true); }

@@ -32,7 +32,7 @@ class Watcher {
     std::vector<std::string> used_without_lease, used_by_strangers;  ///< ids of devices
     std::vector<pool::Job> gone;  ///< that have ended since the last reading, or have lost their leases
     std::optional<bool> agent_answers = std::nullopt;  ///< as in Moment: where it does not, nothing is said of the pool
-    std::string agent_silence = {};
+    std::string agent_silence;
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.

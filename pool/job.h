@@ -268,11 +268,11 @@ struct Pod {
 /// A device that another manager of this machine, Slurm or a kubelet, gives to jobs of its own: granted to nobody here.
 /// An agent sees them (cluster/); they are not of the pool's file.
 struct Allocation {
-  std::string device;          ///< id
-  std::string manager;         ///< "Slurm"
-  std::string holder;          ///< "slurm job 123 (ana)"; empty: nobody has it
-  std::string instead;         ///< how to ask that manager for it: "srun or sbatch"
-  std::vector<Pod> pods = {};  ///< of a kubelet: whose it is
+  std::string device;     ///< id
+  std::string manager;    ///< "Slurm"
+  std::string holder;     ///< "slurm job 123 (ana)"; empty: nobody has it
+  std::string instead;    ///< how to ask that manager for it: "srun or sbatch"
+  std::vector<Pod> pods;  ///< of a kubelet: whose it is
 
   static constexpr const char* kName = "allocation";
   template <typename Self, typename Visit>
