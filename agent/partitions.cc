@@ -56,6 +56,7 @@ bool Partitions::see_left(double now_s) {
   if (are_partitions_locked(marks_)) return false;
   find_left();
   if (left_) begin({PartitionChange::What::settle, left_->gpu, "", ""}, now_s);
+  if (left_ && !running_) next_look_s_ = now_s + kPartitionPause_s;
   is_stale_ = !is_left_;
   return is_stale_;
 }

@@ -170,6 +170,19 @@ TEST_F(PartitionsTest, WhatCannotBeSettledIsTriedAgainAfterAWhile) {
   EXPECT_THAT(started_, ElementsAre(What::settle, What::settle));
 }
 
+TEST_F(PartitionsTest, WhereNobodyCanBeStartedToSettleItThatIsToldOnceInAWhile) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(lock_partitions(marks));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}}));
+  Partitions one{marks, [](const PartitionChange&) { return failed("no process is left"); },
+                 [this](const std::string& sentence) { said_.push_back(sentence); }};
+  for (double s = 0; s < 59; s += 0.1) EXPECT_FALSE(one.step(now_s_ + s));
+  EXPECT_THAT(said_, ElementsAre("cannot settle a change of GPU-1 that was cut off: no process is left"));
+  EXPECT_GT(one.next_s(), now_s_ + 59);
+  EXPECT_FALSE(one.step(now_s_ + 61));
+  EXPECT_EQ(said_.size(), 2);
+}
+
 TEST(PartitionIntent, IsOfOneProcessAndOneBoot) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path("marks");

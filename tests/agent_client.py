@@ -130,10 +130,10 @@ class Agent:
         self.own_environment, self.users_environment = {}, {}  # beside what each has anyway
 
     def start(self, words=(), **options):
-        self.process = subprocess.Popen(  # in a session of its own: a group with a stopped process may be hung up
-            start_new_session=True, args=
+        self.process = subprocess.Popen(
             [self.remuda, "agent", *self.machine_words, "--pool", self.pool, "--socket", self.socket, *words],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            start_new_session=True,  # a process group with one that is stopped may be hung up
             env={**os.environ, "REMUDA_POLICY": self.policy, **self.own_environment}, **options)
         if not eventually(self.answers):
             raise RuntimeError("the agent does not answer: " + self.said())
