@@ -166,10 +166,12 @@ std::optional<PartitionChange> plan_partitions(const pool::PoolState& state, con
                                                const std::vector<PartitionChange>& refused) {
   std::set<std::string> refusing_gpus, removable = own;
   for (const PartitionChange& one : refused) {
-    if (one.what == PartitionChange::What::make)
-      refusing_gpus.insert(one.gpu);
-    else
-      removable.erase(one.partition);
+    using What = PartitionChange::What;
+    if (one.what != What::remove) refusing_gpus.insert(one.gpu);
+    if (one.what == What::remove) removable.erase(one.partition);
+    if (one.what == What::settle)
+      for (const Device& device : offered.machine().devices)
+        if (device.parent == one.gpu) removable.erase(device.id);
   }
   Planner planner(state, offered, held, policy, now_s, std::move(refusing_gpus));
   planner.find_idle(removable);

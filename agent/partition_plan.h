@@ -71,7 +71,7 @@ namespace remuda::agent {
 /// taken away that nobody has and no process uses: for a job, in the order of turns, that gets none otherwise; or where
 /// their GPU is none of `gpus` any more. For jobs behind one that could have a partition and has waited for the
 /// policy's patience, none is made. What the driver has `refused` lately holds up nothing else: that partition stays,
-/// and on that GPU none is made.
+/// and on that GPU none is made. Where a GPU is to be settled, nothing is changed on it.
 std::optional<PartitionChange> plan_partitions(const pool::PoolState& state, const OfferedPartitions& offered,
                                                const std::vector<place::Held>& held, const std::set<std::string>& own,
                                                const policy::Policy& policy, double now_s,

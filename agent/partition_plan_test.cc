@@ -204,6 +204,20 @@ TEST_F(PartitionPlan, WhatTheDriverRefusesHoldsUpNothingElse) {
   EXPECT_NE(second->gpu, first->gpu);
 }
 
+TEST_F(PartitionPlan, NothingIsChangedOfAGpuThatIsToBeSettledFirst) {
+  add_partition("MIG-1", "1g.5gb", 5 * kGib);
+  own_ = {"MIG-1"};
+  set_room(4, 0);
+  submit("ada", 0.4);
+  ASSERT_EQ(plan(), remove("MIG-1"));
+  refused_ = {{What::settle, cut().id, "", ""}};
+  EXPECT_EQ(plan(), std::nullopt);
+  set_room(4, 1);
+  EXPECT_EQ(plan(), std::nullopt);
+  refused_ = {{What::settle, machine_.devices[0].id, "", ""}};
+  EXPECT_EQ(plan(), make("3g.20gb")) << "another GPU's does not matter";
+}
+
 /// Three of the second card's parts are there and in use, and a seventh of it is left.
 TEST_F(PartitionPlan, OfARecordedMachineMakesWhatTheCardStillOffers) {
   machine_ = place::recorded_machine("made-mig-a100");

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utility>
 
-#include "agent/partition_intent.h"
 #include "agent/partition_marks.h"
 #include "base/text.h"
 
@@ -23,6 +23,8 @@ std::string text_of(const PartitionChange& change) {
                                    : fmt::format("take away {} of {}", change.partition, change.gpu);
 }
 
+PartitionChange settling(const PartitionChange& left) { return {PartitionChange::What::settle, left.gpu, "", ""}; }
+
 }  // namespace
 
 void Partitions::fail(const PartitionChange& change, const std::string& why, double now_s) {
@@ -38,27 +40,29 @@ void Partitions::begin(const PartitionChange& change, double now_s) {
   next_look_s_ = now_s + kPartitionLook_s;
 }
 
-void Partitions::find_left() {
-  const bool is_at_work = are_partitions_locked(marks_);
-  const auto intent = read_intent(marks_);
-  is_left_ = is_at_work || intent;
-  left_ = intent ? std::optional(intent->change) : std::nullopt;
-}
-
 bool Partitions::step(double now_s) {
   if (now_s < next_look_s_) return false;
   next_look_s_ = now_s + kPartitionLook_s;
-  return running_ ? see_running(now_s) : is_left_ && see_left(now_s);
+  return running_ ? see_running(now_s) : !left_.empty() && see_left(now_s);
 }
 
-/// Settles it once nobody is at work any more.
+/// Settles what nobody is at work on any more. True once one has ended by itself.
 bool Partitions::see_left(double now_s) {
-  if (are_partitions_locked(marks_)) return false;
-  find_left();
-  if (left_) begin({PartitionChange::What::settle, left_->gpu, "", ""}, now_s);
-  if (left_ && !running_) next_look_s_ = now_s + kPartitionPause_s;
-  is_stale_ = !is_left_;
-  return is_stale_;
+  const size_t before = std::exchange(left_, left_changes(marks_)).size();
+  next_look_s_ = now_s + kPartitionPause_s;
+  for (const LeftChange& one : left_) {
+    const PartitionChange settle = settling(one.change);
+    const auto refused = std::ranges::find(refused_, settle, &Refused::change);
+    if (one.is_at_work)
+      next_look_s_ = now_s + kPartitionLook_s;
+    else if (refused != refused_.end() && now_s < refused->until_s)
+      next_look_s_ = std::min(next_look_s_, refused->until_s);
+    else if (begin(settle, now_s); running_)
+      break;
+  }
+  const bool has_ended = left_.size() < before;
+  is_stale_ = is_stale_ || has_ended;
+  return has_ended;
 }
 
 bool Partitions::see_running(double now_s) {
@@ -75,11 +79,9 @@ bool Partitions::see_running(double now_s) {
     fail(running_->change, said.empty() ? to_string(*ended) : said, now_s);
   else
     say_(fmt::format("did {}{}", text_of(running_->change), said.empty() ? "" : ": " + said));
-  if (running_->change.what == PartitionChange::What::settle && !(ended && ended->ok()))
-    next_look_s_ = now_s + kPartitionPause_s;
   running_.reset();
   is_stale_ = true;
-  find_left();
+  left_ = left_changes(marks_);
   return true;
 }
 
@@ -87,6 +89,7 @@ std::vector<PartitionChange> Partitions::refused(double now_s) const {
   std::vector<PartitionChange> refused;
   for (const Refused& one : refused_)
     if (now_s < one.until_s) refused.push_back(one.change);
+  for (const LeftChange& one : left_) refused.push_back(settling(one.change));
   return refused;
 }
 
@@ -107,9 +110,14 @@ std::set<std::string> Partitions::own(const Inventory& machine) const {
 }
 
 std::vector<place::Held> Partitions::held() const {
-  const PartitionChange* change = running_ && !left_ ? &running_->change : left_ ? &*left_ : nullptr;
-  if (!change || change->what != PartitionChange::What::remove) return {};
-  return {{.device = change->partition, .barred = "is taken away, as another size of partition is wanted"}};
+  std::vector<place::Held> held;
+  const auto hold = [&](const PartitionChange& change) {
+    if (change.what == PartitionChange::What::remove)
+      held.push_back({.device = change.partition, .barred = "is taken away, as another size of partition is wanted"});
+  };
+  if (running_) hold(running_->change);
+  for (const LeftChange& one : left_) hold(one.change);
+  return held;
 }
 
 /// In a session of its own, so that it ends neither with the agent nor with its process group.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/partition_intent.h"
 #include "agent/partition_plan.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -26,24 +27,23 @@ class Partitions {
   Partitions() = default;
   /// `marks`: folder of the marks.
   Partitions(std::string marks, Start start, std::function<void(const std::string&)> say)
-      : marks_(std::move(marks)), start_(std::move(start)), say_(std::move(say)) {
-    find_left();
-  }
+      : marks_(std::move(marks)), start_(std::move(start)), say_(std::move(say)), left_(left_changes(marks_)) {}
 
-  /// Whether a change can begin now: none is going on or to be settled, and the newest reading of the machine shows the
-  /// last one.
-  bool can_begin() const { return start_ && !running_ && !is_left_ && !is_stale_; }
+  /// Whether a change can begin now, where nothing was refused: none is going on, and the newest reading of the machine
+  /// shows the last one.
+  bool can_begin() const { return start_ && !running_ && !is_stale_; }
   void begin(const PartitionChange& change, double now_s);
   void reading_has_begun() { is_stale_ = false; }
   /// Looks whether it is done. True once, when it has ended: then the machine is to be read.
   bool step(double now_s);
-  double next_s() const { return running_ || is_left_ ? next_look_s_ : kNever_s; }
+  double next_s() const { return running_ || !left_.empty() ? next_look_s_ : kNever_s; }
 
   /// Those that agents of this pool have made and that are there.
   std::set<std::string> own(const Inventory& machine) const;
   /// What is being taken away.
   std::vector<place::Held> held() const;
-  /// What has failed, and is not tried again yet.
+  /// What has failed, and is not tried again yet; and, as What::settle, the GPUs that have a change to be settled
+  /// first.
   std::vector<PartitionChange> refused(double now_s) const;
 
  private:
@@ -55,16 +55,14 @@ class Partitions {
   };
   bool see_running(double now_s);
   bool see_left(double now_s);
-  void find_left();
   void fail(const PartitionChange& change, const std::string& why, double now_s);
 
   std::string marks_;
   Start start_;
   std::function<void(const std::string&)> say_;
   std::optional<Running> running_;
-  bool is_left_ = false;                 ///< a process of an agent before, or one given up, is at work, or was killed
-  std::optional<PartitionChange> left_;  ///< what it does, where it has said so
-  bool is_stale_ = false;                ///< one has ended since a reading began
+  std::vector<LeftChange> left_;  ///< by processes of an agent before, given up, or killed; one of a GPU at most
+  bool is_stale_ = false;         ///< one has ended since a reading began
   struct Refused {
     PartitionChange change;
     double until_s = 0;

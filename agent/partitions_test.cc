@@ -47,7 +47,8 @@ class PartitionsTest : public ::testing::Test {
   double now_s_ = 100;
   std::vector<std::string> said_;
   std::vector<What> started_;
-  const PartitionChange make_{What::make, "GPU-1", "1g.5gb", ""}, remove_{What::remove, "GPU-1", "", "MIG-1"};
+  const PartitionChange make_{What::make, "GPU-1", "1g.5gb", ""}, remove_{What::remove, "GPU-1", "", "MIG-1"},
+      settle_{What::settle, "GPU-1", "", ""};
 };
 
 TEST_F(PartitionsTest, OneChangeAtATimeAndItsEndIsTold) {
@@ -123,46 +124,74 @@ TEST_F(PartitionsTest, AnOldMarkWithoutItsPartitionIsForgotten) {
 
 TEST_F(PartitionsTest, WhatAnAgentBeforeHasBegunIsWaitedFor) {
   const std::string marks = folder_.path("marks");
-  auto lock = lock_partitions(marks);
+  auto lock = lock_partitions(marks, "GPU-1");
   ASSERT_TRUE(lock);
-  ASSERT_TRUE(write_intent(marks, {remove_, {1, 2}}));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}, 1}));
   Partitions one = partitions("true");
-  EXPECT_FALSE(one.can_begin());
+  EXPECT_THAT(one.refused(now_s_), ElementsAre(settle_));
   ASSERT_EQ(one.held().size(), 1);
   EXPECT_EQ(one.held()[0].device, "MIG-1") << "it is being taken away, so it is granted to nobody";
   EXPECT_FALSE(one.step(now_s_ += 0.1));
   EXPECT_LT(one.next_s(), now_s_ + 1);
-  forget_intent(marks);
+  forget_intent(marks, "GPU-1");
   *lock = Fd();
   EXPECT_TRUE(one.step(now_s_ += 0.1)) << "the machine is to be read anew";
   EXPECT_FALSE(one.can_begin());
   one.reading_has_begun();
   EXPECT_TRUE(one.can_begin());
   EXPECT_THAT(one.held(), IsEmpty());
+  EXPECT_THAT(one.refused(now_s_), IsEmpty());
   EXPECT_THAT(started_, IsEmpty());
 }
 
 TEST_F(PartitionsTest, WhatWasCutOffIsSettledFirst) {
   const std::string marks = folder_.path("marks");
-  ASSERT_TRUE(lock_partitions(marks));
-  ASSERT_TRUE(write_intent(marks, {make_, {}}));
-  Partitions one = partitions("rm " + marks + "/.change");
-  EXPECT_FALSE(one.can_begin());
+  ASSERT_TRUE(lock_partitions(marks, "GPU-1"));
+  ASSERT_TRUE(write_intent(marks, {make_, {}, {}}));
+  Partitions one = partitions("rm " + marks + "/.*/change");
+  EXPECT_THAT(one.refused(now_s_), ElementsAre(settle_));
   await_end(one);
   EXPECT_THAT(started_, ElementsAre(What::settle));
   EXPECT_THAT(said_, ElementsAre("did settle a change of GPU-1 that was cut off"));
   one.reading_has_begun();
   EXPECT_TRUE(one.can_begin());
+  EXPECT_THAT(one.refused(now_s_), IsEmpty());
+}
+
+TEST_F(PartitionsTest, AGpuThatCannotBeSettledHoldsUpNoOther) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(lock_partitions(marks, "GPU-1"));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}, {}}));
+  Partitions one = partitions("exit 1");
+  await_end(one);
+  one.reading_has_begun();
+  EXPECT_TRUE(one.can_begin());
+  EXPECT_THAT(one.refused(now_s_ + 1000), ElementsAre(settle_)) << "as long as it is not settled";
+  one.begin({What::make, "GPU-2", "1g.5gb", ""}, now_s_);
+  await_end(one);
+  EXPECT_THAT(started_, ElementsAre(What::settle, What::make));
+  one.step(now_s_ + 50);
+  EXPECT_THAT(started_, ElementsAre(What::settle, What::make)) << "other changes do not make it tried sooner";
+}
+
+TEST_F(PartitionsTest, WhatIsAtWorkOnOneGpuHoldsUpNoSettlingOfAnother) {
+  const std::string marks = folder_.path("marks");
+  const auto lock = lock_partitions(marks, "GPU-1");
+  ASSERT_TRUE(lock && lock_partitions(marks, "GPU-2"));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}, {}}));
+  ASSERT_TRUE(write_intent(marks, {{What::make, "GPU-2", "1g.5gb", ""}, {}, {}}));
+  Partitions one = partitions("exit 1");
+  await_end(one);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("cannot settle a change of GPU-2")));
 }
 
 TEST_F(PartitionsTest, WhatCannotBeSettledIsTriedAgainAfterAWhile) {
   const std::string marks = folder_.path("marks");
-  ASSERT_TRUE(lock_partitions(marks));
-  ASSERT_TRUE(write_intent(marks, {remove_, {}}));
+  ASSERT_TRUE(lock_partitions(marks, "GPU-1"));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}, {}}));
   Partitions one = partitions("echo 'remuda: GPU-1: it is lost' >&2; exit 1");
   await_end(one);
   one.reading_has_begun();
-  EXPECT_FALSE(one.can_begin());
   EXPECT_EQ(one.held().size(), 1);
   EXPECT_FALSE(one.step(now_s_ + 50));
   EXPECT_THAT(started_, ElementsAre(What::settle));
@@ -172,8 +201,8 @@ TEST_F(PartitionsTest, WhatCannotBeSettledIsTriedAgainAfterAWhile) {
 
 TEST_F(PartitionsTest, WhereNobodyCanBeStartedToSettleItThatIsToldOnceInAWhile) {
   const std::string marks = folder_.path("marks");
-  ASSERT_TRUE(lock_partitions(marks));
-  ASSERT_TRUE(write_intent(marks, {remove_, {}}));
+  ASSERT_TRUE(lock_partitions(marks, "GPU-1"));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}, {}}));
   Partitions one{marks, [](const PartitionChange&) { return failed("no process is left"); },
                  [this](const std::string& sentence) { said_.push_back(sentence); }};
   for (double s = 0; s < 59; s += 0.1) EXPECT_FALSE(one.step(now_s_ + s));
@@ -183,27 +212,35 @@ TEST_F(PartitionsTest, WhereNobodyCanBeStartedToSettleItThatIsToldOnceInAWhile) 
   EXPECT_EQ(said_.size(), 2);
 }
 
-TEST(PartitionIntent, IsOfOneProcessAndOneBoot) {
+TEST(PartitionIntent, IsOfOneProcessOneGpuAndOneBoot) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path("marks");
-  EXPECT_FALSE(are_partitions_locked(folder));
-  EXPECT_FALSE(read_intent(folder));
+  EXPECT_FALSE(read_intent(folder, "GPU-1"));
+  const PartitionIntent intent{{What::remove, "GPU-1", "", "MIG-1"}, {0, 3}, 2};
   {
-    const auto lock = lock_partitions(folder);
+    const auto lock = lock_partitions(folder, "GPU-1");
     ASSERT_TRUE(lock);
-    EXPECT_TRUE(are_partitions_locked(folder));
-    EXPECT_EQ(lock_partitions(folder).error().message, "another process is changing partitions");
+    EXPECT_EQ(lock_partitions(folder, "GPU-1").error().message, "another process is changing partitions of GPU-1");
+    EXPECT_TRUE(lock_partitions(folder, "GPU-2"));
+    ASSERT_TRUE(write_intent(folder, intent));
+    ASSERT_EQ(left_changes(folder).size(), 1);
+    EXPECT_TRUE(left_changes(folder)[0].is_at_work);
   }
-  EXPECT_FALSE(are_partitions_locked(folder));
-  const PartitionIntent intent{{What::remove, "GPU-1", "", "MIG-1"}, {0, 3}};
-  ASSERT_TRUE(write_intent(folder, intent));
-  const auto read = read_intent(folder);
+  ASSERT_EQ(left_changes(folder).size(), 1);
+  EXPECT_FALSE(left_changes(folder)[0].is_at_work);
+  EXPECT_EQ(left_changes(folder)[0].change, intent.change);
+  const auto read = read_intent(folder, "GPU-1");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->change, intent.change);
   EXPECT_EQ(read->before, intent.before);
+  EXPECT_EQ(read->instance, intent.instance);
+  EXPECT_FALSE(read_intent(folder, "GPU-2"));
   EXPECT_THAT(marked_partitions(folder), IsEmpty()) << "it is no mark";
-  scratch.write("marks/.change", R"({"boot": "another", "what": "remove", "gpu": "GPU-1"})");
-  EXPECT_FALSE(read_intent(folder)) << "no partition has outlived that";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    scratch.write("marks/" + entry.path().filename().string() + "/change",
+                  R"({"boot": "another", "what": "remove", "gpu": "GPU-1"})");
+  EXPECT_FALSE(read_intent(folder, "GPU-1")) << "no partition has outlived that";
+  EXPECT_THAT(left_changes(folder), IsEmpty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 agent_partitions_test.py REMUDA NVML MACHINE     exit status 77 where this process cannot become other users
 """
+import glob
 import json
 import os
 import sys
@@ -94,7 +95,7 @@ class PartitionTest(OwnersTest):
         return [name for name in os.listdir(folder) if not name.startswith(".")] if os.path.isdir(folder) else []
 
     def is_settled(self):
-        return not os.path.exists(os.path.join(self.agent.pool, "partitions", ".change"))
+        return not glob.glob(os.path.join(glob.escape(self.agent.pool), "partitions", ".*", "change"))
 
     def wait_for_part(self):
         front = self.agent.start_as(ADA, "run", "-q", "--share", "10%", "--where", "type == 'mig'", "--", "true")
@@ -121,6 +122,13 @@ class PartitionTest(OwnersTest):
         self.restart()
         _, err = front.communicate(timeout=60)
         self.assertEqual(front.returncode, 0, err)
+
+    def test_what_a_maker_that_failed_could_not_take_away_again_goes_with_the_next_try(self):
+        self.restart("stuck=1")
+        self.wait_for_part()
+        self.assertTrue(eventually(lambda: "making a compute instance" in self.agent.said()), self.agent.said())
+        self.assertTrue(eventually(lambda: self.is_settled()), self.agent.said())
+        self.assertEqual((self.parts(), self.marks()), ([], []))
 
     def test_what_was_half_taken_away_goes_and_so_does_its_mark(self):
         self.restart("die-at=3")

@@ -20,30 +20,28 @@ struct PartitionFlags {
   std::string what, gpu, which, marks;
 };
 
-/// Brings to an end what a process that was killed has begun: what is no device goes, as nobody else sees it, and the
-/// marks are as what is there.
-Result<void> settle(const std::string& marks) {
-  const auto intent = agent::read_intent(marks);
+/// Brings to an end what a process that failed, or was killed, has begun: what is no device goes, as nobody else sees
+/// it, and the marks are as what is there.
+Result<void> settle(const std::string& marks, const std::string& gpu) {
+  const auto intent = agent::read_intent(marks, gpu);
   if (!intent) return {};
   const agent::PartitionChange& change = intent->change;
   REMUDA_ASSIGN(const auto instances, probe::partition_instances(change.gpu));
   std::vector<std::string> there;
   for (const auto& [number, uuid] : instances) {
-    if (intent->before.contains(number)) continue;
+    if (!intent->concerns(number)) continue;
     if (uuid.empty())
       REMUDA_TRY(probe::remove_empty_instance(change.gpu, number));
     else
       there.push_back(uuid);
   }
   if (change.what == What::make && there.size() > 1)
-    fmt::print(
-        "{} has {} new partitions, of which nobody knows whose they "
-        "are; none is taken for the agent's\n",
-        change.gpu, there.size());
+    fmt::print("{} has {} new partitions, of which nobody knows whose they are; none is taken for the agent's\n",
+               change.gpu, there.size());
   if (change.what == What::make && there.size() == 1) REMUDA_TRY(agent::mark_partition(marks, there.front()));
   if (change.what == What::remove && std::ranges::find(there, change.partition) == there.end())
     agent::unmark_partition(marks, change.partition);
-  agent::forget_intent(marks);
+  agent::forget_intent(marks, gpu);
   return {};
 }
 
@@ -55,13 +53,15 @@ bool is_heard() {
 }
 
 Result<agent::PartitionIntent> intend(const agent::PartitionChange& change, const std::string& marks) {
-  agent::PartitionIntent intent{change, {}};
+  agent::PartitionIntent intent{change, {}, {}};
   REMUDA_ASSIGN(const auto instances, probe::partition_instances(change.gpu));
-  for (const auto& [number, uuid] : instances)
-    if (change.what == What::make || uuid != change.partition) intent.before.insert(number);
+  for (const auto& [number, uuid] : instances) {
+    if (change.what == What::make) intent.before.insert(number);
+    if (change.what == What::remove && uuid == change.partition) intent.instance = number;
+  }
   REMUDA_TRY(agent::write_intent(marks, intent));
   if (is_heard()) return intent;
-  agent::forget_intent(marks);
+  agent::forget_intent(marks, change.gpu);
   return failed("who has asked for this is gone");
 }
 
@@ -79,16 +79,16 @@ Result<int> change_partitions(const PartitionFlags& flags) {
   const What what = from_word<What>(flags.what).value_or(What::settle);
   const agent::PartitionChange change{what, flags.gpu, what == What::make ? flags.which : "",
                                       what == What::remove ? flags.which : ""};
-  REMUDA_ASSIGN(const Fd lock, agent::lock_partitions(flags.marks));
-  REMUDA_TRY(settle(flags.marks));
+  REMUDA_ASSIGN(const Fd lock, agent::lock_partitions(flags.marks, flags.gpu));
+  REMUDA_TRY(settle(flags.marks, flags.gpu));
   if (what == What::settle) return 0;
   REMUDA_TRY(intend(change, flags.marks));
   const auto done = what == What::make ? make(change, flags.marks) : probe::remove_partition(change.partition);
-  if (what == What::make)
-    agent::forget_intent(flags.marks);  // a new one that is not marked is another's
-  else
-    REMUDA_TRY(settle(flags.marks));
-  if (!done) return tl::unexpected(done.error());
+  if (what == What::make && done) return agent::forget_intent(flags.marks, flags.gpu), 0;
+  const auto settled = settle(flags.marks, flags.gpu);
+  if (!done && !settled) return failed(done.error().message + "; " + settled.error().message);
+  REMUDA_TRY(done);
+  REMUDA_TRY(settled);
   return 0;
 }
 

@@ -25,7 +25,7 @@ Result<Lib> start(const std::string& library) {
   if (!lib.handle_by_uuid || !lib.gpu_of_partition || !lib.gpu_instance_profile || !lib.create_gpu_instance ||
       !lib.gpu_instance_by_id || !lib.gpu_instance_info || !lib.destroy_gpu_instance || !lib.compute_instance_profile ||
       !lib.create_compute_instance || !lib.compute_instance_by_id || !lib.destroy_compute_instance ||
-      !lib.compute_instance || !lib.gpu_instance || !lib.uuid || !lib.mig_handle)
+      !lib.compute_instance || !lib.gpu_instance || !lib.uuid || !lib.mig_max_count || !lib.mig_handle)
     return failed(fmt::format("{} is of a driver that cannot make partitions", library));
   return lib;
 }
@@ -59,12 +59,16 @@ Result<ComputeInstance> fill(const Lib& lib, const std::string& of, GpuInstance 
 /// The UUIDs of the GPU's devices, by the numbers of their instances.
 Result<std::map<unsigned, std::string>> devices_of(const Lib& lib, const std::string& of, Handle gpu) {
   std::map<unsigned, std::string> devices;
-  const auto count = ask<unsigned>("partitions", lib.mig_max_count, gpu);
-  for (unsigned i = 0; i < count.value_or(0); ++i) {
-    const auto handle = ask<Handle>("partition", lib.mig_handle, gpu, i);
-    if (!handle.has_value() || !handle.value()) continue;
-    const auto id = ask<unsigned>("instance", lib.gpu_instance, handle.value());
-    const auto uuid = ask_text("UUID of a partition", lib.uuid, handle.value());
+  unsigned count = 0;
+  if (const Code code = lib.mig_max_count(gpu, &count); code != kSuccess && code != kNotSupported)
+    return refused(why(code, "partitions"), of);
+  for (unsigned i = 0; i < count; ++i) {
+    Handle handle = nullptr;
+    const Code code = lib.mig_handle(gpu, i, &handle);
+    if (code == kNotFound) continue;  // there is none at i
+    if (code != kSuccess) return refused(why(code, "partition"), of);
+    const auto id = ask<unsigned>("instance", lib.gpu_instance, handle);
+    const auto uuid = ask_text("UUID of a partition", lib.uuid, handle);
     if (!id.has_value()) return refused(id.missing(), of);
     if (!uuid.has_value()) return refused(uuid.missing(), of);
     devices[id.value()] = uuid.value();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <list>
 #include <set>
+#include <utility>
 
 #include "base/env.h"
 #include "base/file.h"
@@ -160,6 +161,8 @@ NVML_EXPORT Code nvmlGpuInstanceGetInfo(InstanceHandle instance, InstanceInfo* i
 NVML_EXPORT Code nvmlGpuInstanceDestroy(InstanceHandle instance) {
   const Device* device = instance ? device_of(*instance) : nullptr;
   if (!device) return kInvalidArgument;
+  static bool was_asked = false;
+  if (Session::instance().faults().stuck != 0 && !std::exchange(was_asked, true)) return kInUse;
   return is_empty(*device) ? remove(device->id) : kInUse;
 }
 
@@ -178,6 +181,7 @@ NVML_EXPORT Code nvmlGpuInstanceGetComputeInstanceProfileInfo(InstanceHandle ins
 NVML_EXPORT Code nvmlGpuInstanceCreateComputeInstance(InstanceHandle instance, unsigned profile, ComputeHandle* made) {
   const Device* device = instance ? device_of(*instance) : nullptr;
   if (!device || !made || profile > 1) return kInvalidArgument;
+  if (Session::instance().faults().stuck != 0) return kUnknown;
   *made = reinterpret_cast<ComputeHandle>(instance);
   const Code code = set_empty(device->id, false);
   die_at(kMade);
