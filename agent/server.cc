@@ -53,12 +53,12 @@ Result<void> Server::run(int stop) {
   constexpr double kLongest_s = 3600;
   watch_fd(events_.get(), stop, kStop);
   for (;;) {
-    REMUDA_ASSIGN(const bool goes_on, round(stop, kLongest_s));
+    REMUDA_ASSIGN(const bool goes_on, round(kLongest_s));
     if (!goes_on) return {};
   }
 }
 
-Result<bool> Server::round(int stop, double patience_s) {
+Result<bool> Server::round(double patience_s) {
   const double before_s = monotonic_s();
   if (service_.wants_reading(before_s)) {
     service_.reading_has_begun();
@@ -95,7 +95,6 @@ Result<bool> Server::round(int stop, double patience_s) {
   serve_turns(now_s);
   report_changes(now_s);
   if (now_s >= next_check_s_) close_overdue(now_s);
-  (void)stop;
   return true;
 }
 

@@ -42,8 +42,8 @@ class Server {
   void heed(spot::Poller& spot);
   /// Serves until `stop` is readable.
   Result<void> run(int stop);
-  /// One round: waits for events, `patience_s` at the most, and does what they ask for. False once `stop` is readable.
-  Result<bool> round(int stop, double patience_s);
+  /// One round: waits for events, `patience_s` at the most, and does what they ask for. False once run() is to stop.
+  Result<bool> round(double patience_s);
 
  private:
   using Id = uint64_t;  ///< of a connection

@@ -226,6 +226,14 @@ TEST_F(ServerTest, OfTooManyIdleConnectionsTheOldestIsClosed) {
   EXPECT_EQ(all_of(idle.front()), "") << "it was closed";
 }
 
+TEST_F(ServerTest, ARequestThatIsSmallIsServedWhateverElseIsBuffered) {
+  running_.reset();
+  running_.emplace(pool_, socket_, Limits{.buffered_of_user = 1});
+  const auto user = client();
+  ASSERT_TRUE(user);
+  EXPECT_TRUE(user->read());
+}
+
 /// A child of another user with so many connections, which ends with this object.
 class Crowd {
  public:
@@ -270,6 +278,24 @@ TEST_F(ServerTest, WhoHasMostConnectionsMakesRoomForOthers) {
   EXPECT_TRUE(two->read());
 }
 
+TEST_F(ServerTest, WhoHasAsManyConnectionsAsOthersGetsNoneOfTheirs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ::chmod(folder_.path().c_str(), 0755);
+  running_.reset();
+  running_.emplace(pool_, socket_, Limits{.connections = 8, .connections_of_user = 20, .idle_of_user = 20});
+  ::chmod(socket_.c_str(), 0666);
+  std::vector<Fd> mine;
+  for (int i = 0; i < 4; ++i) mine.push_back(raw());
+  const Crowd crowd(socket_, 61001, 12);
+  EXPECT_EQ(all_of(raw()), "") << "there is no room, and nobody has more than this user";
+  const std::string request = wire::frame_of(wire::text_of(wire::Request{.id = "r", .ask = wire::Ask::read}));
+  for (const Fd& one : mine) {
+    char byte = 0;
+    ASSERT_EQ(::send(one.get(), request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+    EXPECT_EQ(::recv(one.get(), &byte, 1, 0), 1);
+  }
+}
+
 TEST_F(ServerTest, WhoActsForAnotherUserIsThatUser) {
   running_.reset();
   running_.emplace(pool_, socket_, Limits{}, [](int) { return Account{{"bob", {}}, 4711}; });
@@ -288,7 +314,7 @@ TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
       folder.path("pool"), [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
   auto service = Service::open(folder.path("pool"), *view, monotonic_s() - 100);
   ASSERT_TRUE(service);
-  const Fd never(::eventfd(0, EFD_CLOEXEC)), may_read(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+  const Fd may_read(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
   auto slow = pool::MachineView::open(
       folder.path("pool"),
       [&, is_first = true]() mutable {
@@ -305,11 +331,15 @@ TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
   const sockaddr_un address = address_of(socket);
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener.get(), 128), 0);
-  Server server(std::move(listener), std::move(*service), machine, names, {});
-  std::vector<Fd> sockets;
+  Server server(std::move(listener), std::move(*service), machine, names, {.idle_of_user = 6});
+  const auto connect = [&] {
+    Fd one(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(::connect(one.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return one;
+  };
+  std::vector<Fd> sockets, idle;
   for (int i = 0; i < 5; ++i) {
-    sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    ASSERT_EQ(::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    sockets.push_back(connect());
     const std::string request =
         wire::frame_of(wire::text_of(wire::Request{.id = "r" + std::to_string(i),
                                                    .ask = wire::Ask::apply,
@@ -322,17 +352,19 @@ TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
       return ::recv(one.get(), &byte, 1, MSG_PEEK) == 1;
     });
   };
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(server.round(never.get(), 0.01));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(server.round(0.01));
   ASSERT_EQ(answered(), 0);
+  for (int i = 0; i < 4; ++i) idle.push_back(connect());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(server.round(0.01));
   let_read(1);
   int64_t before = 0;
   for (int i = 0; i < 1000 && before < 5; ++i) {
-    ASSERT_TRUE(server.round(never.get(), 0.01));
+    ASSERT_TRUE(server.round(0.01));
     const int64_t now = answered();
     EXPECT_LE(now - before, 1);
     before = now;
   }
-  EXPECT_EQ(before, 5);
+  EXPECT_EQ(before, 5) << "too many idle ones close none that waits for its answer";
 }
 
 TEST(Connection, CountsWhatItHolds) {

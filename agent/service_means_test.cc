@@ -71,6 +71,23 @@ TEST_F(ServiceTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
   EXPECT_THAT(said, SizeIs(2));
 }
 
+TEST_F(ServiceTest, WhatACloudTakesBackEndsItsOwnDrainsAlone) {
+  const Caller root{0, true, process::own_process_id()};
+  ASSERT_FALSE(apply(root, pool::DrainDevices{{"gpu:1"}, "dusty", "root"})->error);
+  const auto drains = [&] {
+    std::vector<std::pair<std::string, std::string>> drains;
+    service_->step(now_s_);
+    const auto page = wire::parse_page(ask(root, {.ask = wire::Ask::read})->result);
+    for (const pool::Drain& one : page->state.drains) drains.emplace_back(one.device, one.reason);
+    return drains;
+  };
+  const std::pair<std::string, std::string> dusty{"gpu:1", "dusty"};
+  service_->take_notice("it is taken away at noon");
+  EXPECT_THAT(drains(), testing::ElementsAre(testing::Pair("gpu:0", testing::HasSubstr("noon")), dusty));
+  service_->take_notice(std::nullopt);
+  EXPECT_THAT(drains(), testing::ElementsAre(dusty));
+}
+
 // Nobody asks for anything meanwhile.
 TEST_F(ServiceTest, AGuardComesAndGoesWithThePolicy) {
   const confine::GuardedTree tree;

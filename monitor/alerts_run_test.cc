@@ -38,6 +38,16 @@ TEST_F(AlertsTest, ARunThatHasKeptNothingOfItselfForLong) {
   EXPECT_EQ(alert.command, "remuda logs 7");
 }
 
+TEST_F(AlertsTest, OfARunThatHasBecomeSilentNoCheckpointIsCalledTooOld) {
+  hold();
+  pool::RunNotice& run = pool_.jobs[0].run;
+  run.at_s = now_s_;
+  watch(80);
+  run.checkpoint_every_s = 600, run.checkpoint_age_s = 6000;  // for 10 s only until it counts as silent
+  watch(300);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
 TEST_F(AlertsTest, ARunThatWantsNoCheckpointOrTakesLongAsAnExceptionIsLeftAlone) {
   hold();
   pool::RunNotice& run = pool_.jobs[0].run;

@@ -146,8 +146,10 @@ TEST_F(AlertsTest, MemoryThatGoesUpAndDownAtItsLimitIsOneAlert) {
   EXPECT_EQ((std::pair{begun, ended}), (std::pair{1, 0}));
   watch(2, [this](double) { device().status.memory_used_bytes = 929; });
   EXPECT_THAT(rules(), IsEmpty());
-  watch(300, [this](double) { device().status.memory_used_bytes = 945; });
+  watch(700, [this](double) { device().status.memory_used_bytes = 945; });
   EXPECT_THAT(rules(), IsEmpty()) << "it begins above 95 % only";
+  watch(140, [this, used = 9510](double) mutable { device().status.memory_used_bytes = ++used / 10; });
+  EXPECT_THAT(rules(), ElementsAre("memory almost full")) << "it rises again, if less high than before";
 }
 
 TEST_F(AlertsTest, AClockThatIsSetForwardRaisesNone) {
