@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -157,6 +158,34 @@ TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
   }
   EXPECT_EQ(ended, kMany);
   EXPECT_EQ(descriptors(), without);
+}
+
+/// As the kernel names it: T is stopped.
+char state_of(const process::ChildProcess& child) {
+  std::ifstream file("/proc/" + std::to_string(child.pid()) + "/stat");
+  std::string number, name;
+  char state = '?';
+  file >> number >> name >> state;
+  return state;
+}
+
+TEST_F(HoldsTest, AKeeperIsAskedToEndInEachOfItsTurnsAlsoWhereItIsStopped) {
+  process::ChildProcess keeper = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  pool::Job job = running(1, id_of(keeper));
+  for (const double now_s : {100, 200}) {
+    holds_.add(job);
+    holds_.find_again(job, now_s);
+    pool::Job asked = job;
+    asked.preempted_by = 2;
+    keeper.signal(SIGSTOP);
+    for (int i = 0; i < 1000 && state_of(keeper) != 'T'; ++i) ::usleep(1000);
+    holds_.see(asked, now_s);
+    for (int i = 0; i < 1000 && state_of(keeper) == 'T'; ++i) ::usleep(1000);
+    EXPECT_NE(state_of(keeper), 'T');
+    EXPECT_LE(holds_.next_s(), now_s + 5) << "it does not wait for longer than that";
+    holds_.rest(1);
+    holds_.step(now_s);
+  }
 }
 
 TEST_F(HoldsTest, AnAgentThatStopsLeavesTheCgroupsOfJobsThatGoOnAndNoOthers) {

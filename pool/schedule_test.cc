@@ -293,11 +293,11 @@ TEST_F(Schedule, AClockSetBackDelaysNobodyForYears) {
 
 class Preemption : public Schedule {
  protected:
-  int64_t add(const std::string& user, int count, int priority, bool preemptible = true) {
+  int64_t add(const std::string& user, int count, int priority, bool preemptible = true, double now_s = 100) {
     Job job = test_job(user, count);
     job.priority = priority;
     job.preemptible = preemptible;
-    return Schedule::add(job);
+    return Schedule::add(job, now_s);
   }
   std::vector<int64_t> making_room() {
     std::vector<int64_t> ids;
@@ -371,9 +371,21 @@ TEST_F(Preemption, StopsTheLastToStartFirst) {
   look(100);
   add("ada", 2, 0);
   look(500);
-  add("bob", 2, 1);
+  state.find(1)->started_s = 550;  // as one that was queued again
+  add("bob", 2, 1, false, 600);
   look(600);
-  EXPECT_THAT(making_room(), ElementsAre(2));
+  EXPECT_THAT(making_room(), ElementsAre(1));
+}
+
+TEST_F(Preemption, WhatMakesRoomForOneMakesItForNoOther) {
+  add("ada", 2, 0);
+  add("ada", 2, 0, false);
+  look(100);
+  add("bob", 2, 1);
+  look(100);
+  add("eve", 2, 2);
+  look(110);
+  EXPECT_EQ(job(1).preempted_by, 3);
 }
 
 }  // namespace
