@@ -13,10 +13,10 @@ namespace remuda::probe {
 
 /// What /proc says of a process changes with the process, which is another one when its pid is used again; when it
 /// executes another program or gives itself a title; and with its owner. The first and the last are looked for every
-/// ten seconds, as the system makes the folder /proc/PID anew for each process and shows the owner there; what lies in
-/// the folder is read once in half a minute. A driver names those that use a device now, and one that it has left out
-/// once is forgotten: so a process is taken for the one before only where it has got its pid and the device between two
-/// readings, and for ten seconds. One thread.
+/// ten seconds, as the system makes the folder /proc/PID anew for each process and shows the owner there; its command
+/// is read anew every half a minute, the rest only where something of it is missing yet. A driver names those that use
+/// a device now, and one that it has left out once is forgotten: so a process is taken for the one before only where it
+/// has got its pid and the device between two readings, and for ten seconds. One thread.
 class KnownProcesses {
  public:
   explicit KnownProcesses(std::string proc = "/proc", Clock& clock = steady_clock())

@@ -45,6 +45,25 @@ TEST_F(KnownProcessesTest, AreReadOnceInHalfAMinute) {
   EXPECT_EQ(command(), "python");
 }
 
+TEST_F(KnownProcessesTest, AreOfOneOwnerAndStartWhileTheirFolderIsTheSame) {
+  proc_.write("7/status", "Uid:\t0\t0\t0\t0\n");
+  begin("sh", 100);
+  const double began_s = known_.describe(7).start_time_s.value();
+  clock_.sleep_s(31);
+  begin("python", 500);
+  EXPECT_EQ(command(), "python");
+  EXPECT_EQ(known_.describe(7).start_time_s.value(), began_s) << "it is not looked for";
+}
+
+TEST_F(KnownProcessesTest, WhoseOwnerHasNoNameYetGetItLater) {
+  proc_.write("7/status", "Uid:\t4111222333\t0\t0\t0\n");
+  begin("sh", 100);
+  EXPECT_NE(known_.describe(7).user.value_or("root"), "root");
+  clock_.sleep_s(31);
+  proc_.write("7/status", "Uid:\t0\t0\t0\t0\n");  // as if the directory had an answer
+  EXPECT_EQ(known_.describe(7).user.value_or("unknown"), "root");
+}
+
 TEST_F(KnownProcessesTest, APidThatIsUsedAgainIsAnotherProcess) {
   begin("train", 100);
   const double began_s = known_.describe(7).start_time_s.value();

@@ -49,7 +49,7 @@ Reading<std::string> read_user(const std::string& folder) {
   return name_of(users.front());
 }
 
-Reading<std::string> read_command(const std::string& folder) {
+Reading<std::string> command_in(const std::string& folder) {
   const auto line = sysfs::read(folder + "/cmdline");
   if (line.has_value() && !line.value().empty()) return clean_command(line.value());
   const auto name = sysfs::read_word(folder + "/comm");
@@ -100,6 +100,10 @@ std::string clean_command(std::string_view text) {
   return clean.substr(0, end);
 }
 
+Reading<std::string> read_command(int pid, const std::string& proc) {
+  return command_in(fmt::format("{}/{}", proc, pid));
+}
+
 Process describe_process(int pid, const std::string& proc) {
   const std::string folder = fmt::format("{}/{}", proc, pid);
   Process process;
@@ -111,7 +115,7 @@ Process describe_process(int pid, const std::string& proc) {
     return process;
   }
   process.user = read_user(folder);
-  process.command = read_command(folder);
+  process.command = command_in(folder);
   process.start_time_s = read_start_time(folder);
   return process;
 }

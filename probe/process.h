@@ -12,6 +12,9 @@ namespace remuda::probe {
 /// kernel thread) by its short name. The rest of Process is left to the caller.
 Process describe_process(int pid, const std::string& proc = "/proc");
 
+/// The command alone.
+Reading<std::string> read_command(int pid, const std::string& proc = "/proc");
+
 /// A command line made fit for a table: each run of NULs and control characters becomes one space; only UTF-8; at most
 /// 200 bytes, cut between characters.
 std::string clean_command(std::string_view text);

@@ -60,8 +60,7 @@ void add(const Reading<std::vector<ProcessInfo>>& records, const char* type, uns
          std::vector<Process>& processes) {
   for (const ProcessInfo& record : records.value_or({})) {
     const bool belongs = instance == kWholeGpu || record.gpu_instance == kWholeGpu || record.gpu_instance == instance;
-    const auto same = std::ranges::find(processes, static_cast<int>(record.pid), &Process::pid);
-    if (belongs && is_plausible(record) && same == processes.end()) processes.push_back(process_of(record, type));
+    if (belongs && is_plausible(record)) processes.push_back(process_of(record, type));
   }
 }
 
@@ -112,7 +111,9 @@ Reading<std::vector<Process>> read_processes(const Lib& lib, Handle handle, unsi
   add(read_list(lib.mps_processes, lib.mps_processes_v1, size, handle), "shared", instance, processes);
   add(compute, "compute", instance, processes);
   add(read_list(lib.graphics_processes, lib.graphics_processes_v1, size, handle), "graphics", instance, processes);
-  std::ranges::sort(processes, {}, &Process::pid);
+  std::ranges::stable_sort(processes, {}, &Process::pid);
+  const auto again = std::ranges::unique(processes, {}, &Process::pid);
+  processes.erase(again.begin(), again.end());
   return processes;
 }
 

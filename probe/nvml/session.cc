@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "device/packed.h"
 #include "probe/nvml/ask.h"
+#include "probe/nvml/process_lists.h"
 #include "probe/sysfs.h"
 
 namespace remuda::probe::nvml {
@@ -180,8 +181,13 @@ void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFil
   if (const Code code = lib->init(); code != kSuccess) return say("unviable " + why(code, "NVML").detail);
   say("ready");
   Session session(*lib, files, avoid, say);
+  ProcessLists lists;
   char request = 0;
-  while (heard && ::recv(socket, &request, 1, 0) == 1) say(std::string(kFound) + pack(session.read()));
+  while (heard && ::recv(socket, &request, 1, 0) == 1) {
+    Inventory found = session.read();
+    say(std::string(kChanged) + packed::write(lists.take(found.devices)));
+    say(std::string(kFound) + pack(found));
+  }
 }
 
 }  // namespace remuda::probe::nvml

@@ -1,8 +1,9 @@
 // Session: the work of the guarded child. It keeps NVML open and answers each request with a full inventory.
 //
 // The protocol, in lines: first "ready" or "unviable SENTENCE"; then for each byte from the parent the steps, as they
-// begin ("open 3", "read 3", "links 3", "processes"), and "found " with a packed inventory (device/packed.h). So the
-// parent always knows at which GPU the child hangs.
+// begin ("open 3", "read 3", "links 3", "processes"), "changed " with the packed changes of the lists of processes
+// (process_lists.h), and "found " with a packed inventory (device/packed.h) without these. So the parent always knows
+// at which GPU the child hangs.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@
 
 namespace remuda::probe::nvml {
 
-inline constexpr std::string_view kFound = "found ";  ///< begins the line with the inventory
+inline constexpr std::string_view kChanged = "changed ";  ///< begins the line with the changes of processes
+inline constexpr std::string_view kFound = "found ";      ///< begins the line with the inventory
 
 /// What made an earlier child hang or crash, and this one must not access.
 struct Avoid {

@@ -1,5 +1,6 @@
 #include "probe/nvml/watched.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -65,6 +66,7 @@ std::optional<std::string> Watched::start() {
   auto started = process::GuardedChild::start([this](int socket) { serve(socket, load_, files_, avoid_); });
   if (!started) return "NVML has " + started.error().message;
   child_.emplace(std::move(*started));
+  lists_ = {};
   std::string line;
   const auto received = child_->receive(options_.start_s, line);
   if (received == Received::line && line == kReady) return std::nullopt;
@@ -73,21 +75,35 @@ std::optional<std::string> Watched::start() {
   return "NVML " + failure;
 }
 
+Result<Inventory> Watched::unpack(std::string_view changes, std::string_view found) {
+  constexpr const char* kWhere = "the answer of the NVML process";
+  REMUDA_ASSIGN(Inventory inventory, unpack_inventory(found, kWhere));
+  auto changed = packed::read<ProcessLists::Changes>(changes);
+  if (!changed || !lists_.put(std::move(*changed), inventory.devices))
+    return failed(fmt::format("{}: these are no changes of its processes", kWhere));
+  return inventory;
+}
+
 Watched::Answer Watched::ask() {
   Answer answer;
   child_->send("?");
-  for (std::string line;;) {
+  for (std::string line, changes;;) {
     const double patience_s = answer.step.starts_with(kOpen) ? options_.start_s : options_.step_s;
     const auto received = child_->receive(patience_s, line);
     if (received != Received::line) {
       answer.failure = drop(received, patience_s);
       return answer;
     }
+    if (line.starts_with(kChanged)) {
+      changes = std::exchange(line, {});
+      continue;
+    }
     if (!line.starts_with(kFound)) {
       answer.step = line;
       continue;
     }
-    auto found = unpack_inventory(std::string_view(line).substr(kFound.size()), "the answer of the NVML process");
+    auto found = unpack(std::string_view(changes).substr(std::min(changes.size(), kChanged.size())),
+                        std::string_view(line).substr(kFound.size()));
     if (found) return answer.found = std::move(*found), answer;
     drop(Received::end, 0);
     return {.failure = fmt::format("gave an answer that is none: {}", found.error().message)};
@@ -124,7 +140,9 @@ Finding Watched::remember(Inventory found) {
     } else if (gpu.uuid.has_value()) {
       if (seen != seen_.end() && seen->second.uuid == gpu.uuid && gpu.status.xid.value_or(-1) == 0)
         gpu.status.xid = seen->second.status.xid.value_or(0);
+      auto processes = std::exchange(gpu.status.processes, {});  // nobody asks for those of the past
       seen_[gpu.index] = gpu;
+      gpu.status.processes = std::move(processes);
     }
   }
   return {.devices = std::move(found.devices),

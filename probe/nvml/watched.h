@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "probe/nvml/probe.h"
+#include "probe/nvml/process_lists.h"
 #include "probe/nvml/session.h"
 #include "process/guarded_child.h"
 
@@ -38,6 +39,7 @@ class Watched final : public Probe {
   bool blame(const Answer& answer);
   std::string drop(process::GuardedChild::Received received, double waited_s);
   void forgive();
+  Result<Inventory> unpack(std::string_view changes, std::string_view found);
   Finding remember(Inventory found);
   Finding all_lost(const std::string& why) const;
 
@@ -47,8 +49,9 @@ class Watched final : public Probe {
   Clock& clock_;
   Avoid avoid_;
   double forgive_s_ = 0;        ///< when avoid_ is emptied, if it is not empty
-  std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index
+  std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index; without processes
   std::optional<process::GuardedChild> child_;
+  ProcessLists lists_;                        ///< that the child has told
   std::vector<process::GuardedChild> dying_;  ///< killed, but not ended yet
 };
 

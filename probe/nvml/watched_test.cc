@@ -229,6 +229,51 @@ TEST_F(WatchedProbe, ProcessesAreDescribed) {
   EXPECT_EQ(processes[1].command.missing().reason, MissingReason::lost);
 }
 
+TEST_F(WatchedProbe, ProcessesAreThoseOfNow) {
+  static std::atomic<int>& readings = *shared_number();
+  const auto has = [](unsigned pid) {
+    return ProcessInfo{.pid = pid, .used_memory = static_cast<uint64_t>(readings) << 20, .gpu_instance = kWholeGpu};
+  };
+  gpu(0).compute = {has(100), has(200)};
+  gpu(1).on_question = [] {
+    auto& all = gpu(0).compute;
+    if (readings == 1)
+      all = {all[0], {.pid = 200, .used_memory = 7, .gpu_instance = kWholeGpu}, all[0]}, all[2].pid = 300;
+    if (readings == 2) all = {all[2]};
+  };
+  auto nvml = probe();
+  const auto seen = [&] {
+    std::vector<std::pair<int, int64_t>> all;
+    const Finding finding = nvml->find().value();
+    for (const Process& one : finding.devices[0].status.processes.value())
+      all.emplace_back(one.pid, one.memory_bytes.value());
+    return all;
+  };
+  using Seen = std::pair<int, int64_t>;
+  EXPECT_THAT(seen(), ElementsAre(Seen(100, 0), Seen(200, 0)));
+  EXPECT_THAT(seen(), ElementsAre(Seen(100, 0), Seen(200, 0)));
+  readings = 1;
+  (void)seen();
+  EXPECT_THAT(seen(), ElementsAre(Seen(100, 0), Seen(200, 7), Seen(300, 0)));
+  readings = 2;
+  (void)seen();
+  EXPECT_THAT(seen(), ElementsAre(Seen(300, 0)));
+}
+
+TEST_F(WatchedProbe, ProcessesAreThereWithANewChildToo) {
+  static std::atomic<int>& pid = *shared_number();
+  gpu(0).compute = {{.pid = 100, .used_memory = 1, .gpu_instance = kWholeGpu}};
+  gpu(0).on_question = [] { pid = ::getpid(); };
+  auto nvml = probe();
+  EXPECT_EQ(nvml->find().value().devices[0].status.processes.value().size(), 1);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  const Finding again = nvml->find().value();
+  EXPECT_EQ(again.devices[0].status.processes.value().size(), 1);
+  EXPECT_EQ(again.reason, "");
+}
+
 TEST_F(WatchedProbe, NoGpusIsAReason) {
   fake::machine().gpus.clear();
   const Finding finding = probe()->find().value();
