@@ -27,6 +27,8 @@ constexpr int kMostEnds = 64;
 constexpr size_t kMostLooksAtKeeper = 2000;
 /// What a keeper is given beyond the time that it is to keep itself; and how long it waits until its word is recorded.
 constexpr double kSlack_s = 5, kWordPatience_s = 2;
+/// Keepers that have looked for an agent for long do so once a minute.
+constexpr double kTold_s = 120;
 
 bool is_there(const std::string& folder) {
   struct stat info{};
@@ -95,18 +97,22 @@ void Holds::add(const pool::Job& job) {
   watch(job.id, hold);
 }
 
-bool Holds::find_again(const pool::Job& job, double now_s) {
+bool Holds::find_again(const pool::Job& job, double seen_s, double now_s) {
   Hold& hold = holds_[job.id];
   hold.runs = true;
   attend(job.id, hold);
   set_limit(job, hold, now_s);
   see(job, now_s);
-  if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || !left_.take_out(job.cgroup)) return false;
-  hold.cgroup = job.cgroup;
-  hold.memory_bytes = job.request.host_memory_bytes;
-  hold.further = further_cgroups_of(hold.cgroup);
-  for (const std::string& cgroup : hold.further) left_.take_out(cgroup);
-  return true;
+  const bool is_there_still = job.cgroup.starts_with('/') && is_there(job.cgroup) && left_.take_out(job.cgroup);
+  if (is_there_still) {
+    hold.cgroup = job.cgroup;
+    hold.memory_bytes = job.request.host_memory_bytes;
+    hold.further = further_cgroups_of(hold.cgroup);
+    for (const std::string& cgroup : hold.further) left_.take_out(cgroup);
+  }
+  if (!has_others(hold)) hold.seen_s = seen_s;
+  hold.told_until_s = now_s + kTold_s;
+  return is_there_still;
 }
 
 pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<confine::Withheld>& withheld,
@@ -203,7 +209,7 @@ void Holds::rest(int64_t job) {
   hold.runs = hold.is_asked = false;
   attend(job, hold);
   hold.kill_at_s = hold.limit_at_s = kNever_s;
-  hold.again_s = 0;
+  hold.again_s = hold.seen_s = 0;
   hold.kill_why.clear();
   hold.word.reset();
   hold.seen.clear();
@@ -243,12 +249,14 @@ std::string Holds::end_of(const Hold& hold) {
   return is_of_this_boot ? "the process that kept it is gone" : "the machine was started anew";
 }
 
-/// What the cgroup has counted, whatever the keeper says of it.
-pool::Operation Holds::with_memory(pool::Operation word, const Hold& hold) {
+/// What the cgroup has counted, whatever the keeper says of it, and when it can have ended.
+pool::Operation Holds::with_facts(pool::Operation word, const Hold& hold, double now_s) {
   auto* end = std::get_if<pool::End>(&word);
   if (!end) return word;
   const confine::MemoryUse use = confine::memory_use(hold.cgroup, hold.further);
   end->ending.memory_peak_bytes = use.peak_bytes;
+  const bool ended_unseen = hold.seen_s > 0 && (hold.word ? hold.word_at_s : now_s) <= hold.told_until_s;
+  end->ending.ended_s = ended_unseen ? std::max(end->ending.ended_s, hold.seen_s) : 0;
   const std::string kills = confine::kills_text(use, hold.memory_bytes);
   if (!kills.empty()) end->ending.why += "; " + kills;
   return word;
@@ -294,8 +302,8 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
     const bool has_left = has_others(hold);
     if (is_over && !has_left &&
         (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
-      if (hold.word) return with_memory(*hold.word, hold);
-      return with_memory(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold);
+      if (hold.word) return with_facts(*hold.word, hold, now_s);
+      return with_facts(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold, now_s);
     }
     if (is_over && has_left) kill_others(hold, is_kept);
     next_s_ = std::min(next_s_, now_s + (is_over ? kSoon_s : kLook_s));

@@ -33,8 +33,10 @@ class Holds {
 
   /// A job, whose keeper is watched from here on.
   void add(const pool::Job& job);
-  /// One that was running already, under an agent before this one. False where it is not in a cgroup of that one's.
-  bool find_again(const pool::Job& job, double now_s);
+  /// One that was running already, under an agent before this one, which was there until `seen_s`, on the wall clock;
+  /// 0: nobody knows. Where nothing but its keeper is left of it, it has ended since then: when, its keeper may say for
+  /// a moment. False where it is not in a cgroup of that agent's.
+  bool find_again(const pool::Job& job, double seen_s, double now_s);
   /// The scheduler has started the job: makes its cgroup and moves its keeper there. Returns what is in force, to be
   /// recorded. `nodes` are those of its devices.
   pool::RecordConfinement begin(const pool::Job& job, const std::optional<confine::Withheld>& withheld,
@@ -84,6 +86,8 @@ class Holds {
     std::optional<pool::Operation> word;
     double word_at_s = 0;
     double kill_at_s = kNever_s;
+    double seen_s = 0;             ///< it has ended since then, on the wall clock; 0: it runs until it is seen to end
+    double told_until_s = 0;       ///< until when its keeper may say when that was
     double limit_at_s = kNever_s;  ///< when the time limit asks the job to end, and then kill_at_s follows
     double grace_s = 0;
     double again_s = 0;     ///< when what has come of it is given again
@@ -100,7 +104,7 @@ class Holds {
   void leave_cgroup(Hold& hold);
   bool drain_ends();
   static std::string end_of(const Hold& hold);
-  static pool::Operation with_memory(pool::Operation word, const Hold& hold);
+  static pool::Operation with_facts(pool::Operation word, const Hold& hold, double now_s);
 
   const std::string pool_;
   Fd ends_;  ///< epoll of the pidfds

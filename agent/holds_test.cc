@@ -62,7 +62,7 @@ TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
   before_it.start_ticks -= 1;
   for (const auto& [job, keeper] : {std::pair(1, of_another_boot), std::pair(2, before_it)}) {
     holds_.add(running(job, keeper));
-    EXPECT_FALSE(holds_.find_again(running(job, keeper), 0));
+    EXPECT_FALSE(holds_.find_again(running(job, keeper), 0, 0));
   }
   EXPECT_THAT(holds_.step(0), SizeIs(2)) << "both have ended";
   ::usleep(100'000);
@@ -74,7 +74,7 @@ TEST_F(HoldsTest, NothingEntersAJobWithoutACgroup) {
   process::ChildProcess keeper = process::family(), enters = process::family();
   const auto children = process::all_descendants(enters.pid());
   holds_.add(running(1, id_of(keeper)));
-  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0)) << "it is in no cgroup";
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0, 0)) << "it is in no cgroup";
   EXPECT_FALSE(holds_.enter(1, id_of(enters)));
   holds_.say(1, pool::End{.job = 1}, 0);
   holds_.step(0);

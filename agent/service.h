@@ -14,6 +14,7 @@
 #include "agent/caller.h"
 #include "agent/enforcement.h"
 #include "agent/handover.h"
+#include "agent/heartbeat.h"
 #include "agent/holds.h"
 #include "agent/idle_steps.h"
 #include "agent/partitions.h"
@@ -88,7 +89,7 @@ class Service {
   const std::string& obstacle() const { return holds_->obstacle(); }
 
  private:
-  Service(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means);
+  Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
   Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
   Result<wire::Page> around(const Caller& caller, int64_t job);
@@ -141,6 +142,7 @@ class Service {
   static constexpr double kAgain_s = 1;
 
   std::string folder_;
+  Heartbeat heartbeat_;
   pool::Pool pool_;
   pool::MachineView view_;
   double read_at_s_;               ///< when view_ was taken

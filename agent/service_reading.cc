@@ -32,7 +32,8 @@ double Service::next_s(double now_s) const {
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
   if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
-  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s), daemons_.next_s(), partitions_.next_s()});
+  next_s = std::min({next_s, heartbeat_.next_s(), revival_.next_s(), handover_.next_s(now_s), daemons_.next_s(),
+                     partitions_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;
 }
 

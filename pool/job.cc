@@ -17,6 +17,12 @@ struct FieldNames {
   }
 };
 
+/// As sudo names a user: one without a name by a number.
+std::string sudo_name(const std::string& user) {
+  const bool is_number = !user.empty() && user.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? "'#" + user + "'" : user;
+}
+
 }  // namespace
 
 bool succeeded(const Job& job) {
@@ -35,6 +41,24 @@ std::string name_of(const Job& job) {
 }
 
 bool is_array(const Job& job) { return job.array != 0 && job.array == job.id; }
+
+Result<void> check_enter(const Job& job, int uid) {
+  if (uid != job.uid)
+    return usage_error(
+        fmt::format("job {} belongs to {}{}", name_of(job), job.user,
+                    uid == 0 ? fmt::format(", whose commands alone join it, and not root's: sudo -u {} remuda exec {} "
+                                           "-- COMMAND",
+                                           sudo_name(job.user), name_of(job))
+                             : ""));
+  if (is_array(job)) return usage_error(fmt::format("job {0} is an array: name one of its jobs, as {0}.0", job.id));
+  if (job.state == JobState::running) return {};
+  return usage_error(fmt::format("job {} {}: only one that runs can be entered", name_of(job),
+                                 job.state == JobState::ended ? "has ended" : "still waits"));
+}
+
+std::string cannot_be_entered(int64_t job) {
+  return fmt::format("job {} is not held by a cgroup, so nothing can join it; `remuda doctor` says why", job);
+}
 
 Json to_json(const Job& job) {
   Json json = fields::write(job);

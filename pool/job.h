@@ -298,6 +298,11 @@ bool succeeded(const Job& job);
 /// The jobs whose ends it waits for, in any order: Job::after and Job::after_any.
 std::vector<int64_t> awaited_by(const Job& job);
 
+/// Refuses (usage) that a process of user `uid` becomes one of the job: it does not run, is an array or another user's.
+Result<void> check_enter(const Job& job, int uid);
+/// Why not even its user can: it has no cgroup.
+std::string cannot_be_entered(int64_t job);
+
 /// All fields of the job, and "request".
 Json to_json(const Job& job);
 /// Fields of the record that this program does not know, such as those of a newer one; an object, mostly empty.

@@ -172,6 +172,7 @@ struct End {
     visit("signal", self.ending.signal, "that ended it");
     visit("why", self.ending.why, "how it ended, as a sentence");
     visit("memory_peak_bytes", self.ending.memory_peak_bytes, "the most memory of the host that it had at once");
+    visit("ended_s", self.ending.ended_s, "when that was, in seconds since 1970; 0: now");
   }
   bool operator==(const End&) const = default;
 };

@@ -112,14 +112,16 @@ std::string why_ended(const Job& job, const std::string& why) {
 
 void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
   clamp_future_times(state, now_s);
-  if (job.state == JobState::running) charge(state, job, policy, now_s);
+  const bool is_said = ending.ended_s > 0 && job.state == JobState::running;
+  const double ended_s = is_said ? std::clamp(ending.ended_s, job.started_s, now_s) : now_s;
+  if (job.state == JobState::running) charge(state, job, policy, ended_s, now_s);
   std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
   job.state = JobState::ended;
   job.preempted_by = 0;
   job.evicted.clear();
   job.idle = {};
   job.run = {};
-  job.ended_s = now_s;
+  job.ended_s = ended_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
   job.why = why_ended(job, ending.why);
@@ -135,12 +137,6 @@ void give_back(PoolState& state, Job& job, const Policy& policy, double now_s) {
 }
 
 std::string holder_text(const Job& job) { return fmt::format("{} (job {})", job.user, name_of(job)); }
-
-/// As sudo names a user: one without a name by a number.
-std::string sudo_name(const std::string& user) {
-  const bool is_number = !user.empty() && user.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? "'#" + user + "'" : user;
-}
 
 }  // namespace
 
@@ -303,24 +299,6 @@ Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid, c
   if (uid != 0) REMUDA_TRY(check_priority(*job, priority, policy));
   for (Job* one : with_jobs_of_array(state, *job)) one->priority = priority;
   return {};
-}
-
-Result<void> check_enter(const Job& job, int uid) {
-  if (uid != job.uid)
-    return usage_error(
-        fmt::format("job {} belongs to {}{}", name_of(job), job.user,
-                    uid == 0 ? fmt::format(", whose commands alone join it, and not root's: sudo -u {} remuda exec {} "
-                                           "-- COMMAND",
-                                           sudo_name(job.user), name_of(job))
-                             : ""));
-  if (is_array(job)) return usage_error(fmt::format("job {0} is an array: name one of its jobs, as {0}.0", job.id));
-  if (job.state == JobState::running) return {};
-  return usage_error(fmt::format("job {} {}: only one that runs can be entered", name_of(job),
-                                 job.state == JobState::ended ? "has ended" : "still waits"));
-}
-
-std::string cannot_be_entered(int64_t job) {
-  return fmt::format("job {} is not held by a cgroup, so nothing can join it; `remuda doctor` says why", job);
 }
 
 Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }

@@ -79,9 +79,11 @@ struct Ending {
   int signal = 0;
   std::string why;
   Reading<int64_t> memory_peak_bytes;
+  double ended_s = 0;  ///< when that was, where it is said later: between the job's start and now; 0: now
   bool operator==(const Ending&) const = default;
 };
-/// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.
+/// Ends the job: its leases end, its user's usage grows by the time until it had ended. Does nothing if it has ended
+/// already, or does not exist.
 void end(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
 
 /// Puts a running job back into the queue with its old place: its leases end, `restarts` grows, and where processes of
@@ -109,11 +111,6 @@ std::vector<int64_t> select_jobs(const PoolState& state, const Selection& select
 /// Gives a job that has not ended another priority; to an array, and all its jobs. Refuses (usage) as cancel() does,
 /// and a priority above what the policy gives the job's user; root may give any.
 Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid, const Policy& policy = {});
-
-/// Refuses (usage) that a process of user `uid` becomes one of the job: it does not run, is an array or another user's.
-Result<void> check_enter(const Job& job, int uid);
-/// Why not even its user can: it has no cgroup.
-std::string cannot_be_entered(int64_t job);
 
 /// A waiting job does not start until it is resumed, and keeps its place; of an array, no job that waits. Refuses
 /// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.

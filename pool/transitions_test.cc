@@ -97,6 +97,23 @@ TEST_F(Transitions, EndGivesBackAndCounts) {
   end(state, 99, {}, policy, 160);
 }
 
+TEST_F(Transitions, WhatIsToldLaterIsChargedUntilItWas) {
+  const auto end_at = [&](double said_s) {
+    state = {};
+    add("ada", 2);
+    look();
+    end(state, 1, {.ended_s = said_s}, policy, 1000);
+    return job(1).ended_s;
+  };
+  EXPECT_EQ(end_at(150), 150);
+  EXPECT_NEAR(usage_of(state, "ada", policy, 1000), 100, 0.2) << "faded since";
+  EXPECT_NEAR(spent_s(state, "ada", 1000), 100, 0.1);
+  EXPECT_EQ(end_at(20), 100) << "it had not started";
+  EXPECT_EQ(end_at(5000), 1000) << "that is yet to come";
+  EXPECT_NEAR(spent_s(state, "ada", 1000), 1800, 0.1);
+  EXPECT_EQ(end_at(0), 1000);
+}
+
 TEST_F(Transitions, UsageFadesByHalfInAHalfLife) {
   state.usage = {{"ada", 1000, 100}};
   EXPECT_NEAR(usage_of(state, "ada", policy, 100 + 7 * kDay), 500, 1e-6);

@@ -30,13 +30,13 @@ double speed_of(const Job& job, const std::string& device) {
   return static_cast<size_t>(place) < job.speeds.size() ? job.speeds.at(static_cast<size_t>(place)) : 1;
 }
 
-/// Calls visit(day, seconds) for each of the last seven days on which the job had the device.
+/// Calls visit(day, seconds) for each of the last seven days on which the job had the device, until `until_s`.
 template <typename Visit>
-void for_each_day(const Lease& lease, const Job& job, double now_s, const Visit& visit) {
+void for_each_day(const Lease& lease, const Job& job, double until_s, double now_s, const Visit& visit) {
   const double weight = lease.share * speed_of(job, lease.device);
   for (int64_t day = day_of(now_s) - kDaysBefore; day <= day_of(now_s); ++day) {
     const double begin_s = std::max(lease.since_s, static_cast<double>(day) * kDay_s);
-    const double end_s = std::min(now_s, static_cast<double>(day + 1) * kDay_s);
+    const double end_s = std::min(until_s, static_cast<double>(day + 1) * kDay_s);
     if (end_s > begin_s) visit(day, weight * (end_s - begin_s));
   }
 }
@@ -50,11 +50,12 @@ void add_spent(PoolState& state, const std::string& user, int64_t day, double se
     state.spent.insert(at, Spent{user, day, seconds});
 }
 
-void spend(PoolState& state, const Job& job, double now_s) {
+void spend(PoolState& state, const Job& job, double until_s, double now_s) {
   std::erase_if(state.spent, [&](const Spent& spent) { return spent.day < day_of(now_s) - kDaysBefore; });
   for (const Lease& lease : state.leases)
     if (lease.job == job.id)
-      for_each_day(lease, job, now_s, [&](int64_t day, double seconds) { add_spent(state, job.user, day, seconds); });
+      for_each_day(lease, job, until_s, now_s,
+                   [&](int64_t day, double seconds) { add_spent(state, job.user, day, seconds); });
 }
 
 }  // namespace
@@ -74,9 +75,10 @@ double usage_of(const PoolState& state, const std::string& user, const Policy& p
   return seconds;
 }
 
-void charge(PoolState& state, const Job& job, const Policy& policy, double now_s) {
-  const double seconds = running_seconds(state, job, policy, now_s);
-  spend(state, job, now_s);
+void charge(PoolState& state, const Job& job, const Policy& policy, double ended_s, double now_s) {
+  const Usage of_job{job.user, running_seconds(state, job, policy, ended_s), ended_s};
+  const double seconds = faded(of_job, policy, now_s);
+  spend(state, job, ended_s, now_s);
   const auto known = std::ranges::find(state.usage, job.user, &Usage::user);
   if (known == state.usage.end())
     state.usage.push_back({job.user, seconds, now_s});
@@ -90,7 +92,7 @@ double spent_s(const PoolState& state, const std::string& user, double now_s) {
     if (spent.user == user && spent.day >= day_of(now_s) - kDaysBefore) seconds += spent.device_s;
   for (const Lease& lease : state.leases)
     if (const Job* job = state.find(lease.job); job && job->user == user)
-      for_each_day(lease, *job, now_s, [&](int64_t, double more) { seconds += more; });
+      for_each_day(lease, *job, now_s, now_s, [&](int64_t, double more) { seconds += more; });
   return seconds;
 }
 

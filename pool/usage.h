@@ -20,8 +20,8 @@ double faded_seconds(double since_s, double now_s, const Policy& policy);
 /// The user's device seconds, decayed; running jobs count up to now.
 double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
 
-/// Adds the usage of the job's leases to that of its user, and to what that user has spent.
-void charge(PoolState& state, const Job& job, const Policy& policy, double now_s);
+/// Adds the usage of the job's leases, until it had ended, to that of its user, and to what that user has spent.
+void charge(PoolState& state, const Job& job, const Policy& policy, double ended_s, double now_s);
 
 /// What the user has had today and on the six days before, in seconds of the fastest GPU; running jobs count up to now.
 /// Days are those of UTC.

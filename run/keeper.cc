@@ -134,7 +134,7 @@ class Keeper {
   Result<void> finish(const Outcome& outcome) {
     std::string why = outcome.why.empty() ? to_string(outcome.state) : outcome.why;
     if (!outcome.memory_trouble.empty()) why += "; " + outcome.memory_trouble;
-    const pool::Ending ending{outcome.state.status, outcome.state.signal, why, outcome.memory_peak_bytes};
+    const pool::Ending ending{outcome.state.status, outcome.state.signal, why, outcome.memory_peak_bytes, wall_s()};
     const auto record = [&]() -> Result<void> {
       REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
       return {};
