@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -21,17 +22,31 @@ std::optional<size_t> day_of(std::string_view text) {
 /// 1970 began on a Thursday.
 size_t weekday_of(int64_t day) { return static_cast<size_t>(((day + 3) % 7 + 7) % 7); }
 
+double length_of(const Hours& hours) {
+  const int minutes = hours.to_min - hours.from_min;
+  return (minutes > 0 ? minutes : minutes + Hours::kMinutesOfDay) * 60.0;
+}
+
 }  // namespace
 
 bool Hours::meet(double from_s, double to_s, double utc_offset_s) const {
-  const double from = from_s + utc_offset_s, to = to_s + utc_offset_s;
+  const double from = from_s + utc_offset_s, to = to_s + utc_offset_s, length_s = length_of(*this);
   const int64_t first = static_cast<int64_t>(std::floor(from / kDay_s)) - 1;
-  const double length_s = (to_min > from_min ? to_min - from_min : to_min + kMinutesOfDay - from_min) * 60.0;
   for (int64_t day = first; day <= first + 8; ++day) {
     const double begins = static_cast<double>(day) * kDay_s + from_min * 60.0;
     if (days.at(weekday_of(day)) && (begins < to || begins == from) && begins + length_s > from) return true;
   }
   return false;
+}
+
+double Hours::next_end_s(double after_s, double utc_offset_s) const {
+  const double after = after_s + utc_offset_s;
+  const int64_t first = static_cast<int64_t>(std::floor(after / kDay_s)) - 1;
+  for (int64_t day = first; day <= first + 9; ++day) {
+    const double ends = static_cast<double>(day) * kDay_s + from_min * 60.0 + length_of(*this);
+    if (days.at(weekday_of(day)) && ends > after) return ends - utc_offset_s;
+  }
+  return kNever_s;
 }
 
 std::optional<std::array<bool, 7>> parse_days(std::string_view text) {

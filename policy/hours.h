@@ -18,6 +18,8 @@ struct Hours {
   /// Whether `from_s`, or any time from it to before `to_s`, is one of these, in seconds since 1970. `to_s` may be
   /// infinite.
   bool meet(double from_s, double to_s, double utc_offset_s) const;
+  /// When the first of these that end after `after_s` do; for ever (base/clock.h) where they are of no day.
+  double next_end_s(double after_s, double utc_offset_s) const;
   bool operator==(const Hours&) const = default;
 };
 

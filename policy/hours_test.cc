@@ -29,6 +29,15 @@ TEST(Hours, MayEndOnTheNextDay) {
   EXPECT_TRUE(kNight.meet(saturday - 2 * kHour_s, saturday - kHour_s, 0));
 }
 
+TEST(Hours, EndNext) {
+  EXPECT_EQ(kOffice.next_end_s(kMonday, 0), kMonday + 18 * kHour_s);
+  EXPECT_EQ(kOffice.next_end_s(kMonday + 18 * kHour_s, 0), kMonday + kDay_s + 18 * kHour_s);
+  EXPECT_EQ(kOffice.next_end_s(kMonday + 5 * kDay_s, 0), kMonday + 7 * kDay_s + 18 * kHour_s) << "a weekend";
+  EXPECT_EQ(kOffice.next_end_s(kMonday, kHour_s), kMonday + 17 * kHour_s) << "where clocks are an hour ahead";
+  EXPECT_EQ(kNight.next_end_s(kMonday + 5 * kDay_s, 0), kMonday + 5 * kDay_s + 6 * kHour_s) << "since Friday";
+  EXPECT_EQ(Hours{.days = {}}.next_end_s(kMonday, 0), kForever);
+}
+
 TEST(Hours, AreThoseOfTheTimeZone) {
   EXPECT_TRUE(kOffice.meet(kMonday + 7 * kHour_s, kMonday + 7.5 * kHour_s, kHour_s));
   EXPECT_FALSE(kOffice.meet(kMonday + 17 * kHour_s, kMonday + 18 * kHour_s, kHour_s));

@@ -122,6 +122,13 @@ double devices_of(const PoolState& state, const std::string& user) {
   return devices;
 }
 
+/// Whether the job, started now, might run at a time at which this is for others.
+bool bars(const policy::Reservation& reservation, const Job& job, const Policy& policy, double now_s) {
+  const double ends_s = job.time_limit_s > 0 ? now_s + job.time_limit_s + job.grace_s : kNever_s;
+  return !reservation.who.includes({job.user, job.groups}) &&
+         reservation.hours.meet(now_s, ends_s, policy.utc_offset_s);
+}
+
 }  // namespace
 
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
@@ -173,10 +180,8 @@ std::string waits_first(const PoolState& state, const Job& job, const Policy& po
 std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy,
                                         double now_s) {
   std::vector<place::Held> barred;
-  const double ends_s = job.time_limit_s > 0 ? now_s + job.time_limit_s + job.grace_s : kNever_s;
   for (const policy::Reservation& reservation : policy.reservations) {
-    if (reservation.who.includes({job.user, job.groups}) || !reservation.hours.meet(now_s, ends_s, policy.utc_offset_s))
-      continue;
+    if (!bars(reservation, job, policy, now_s)) continue;
     const bool is_now = reservation.hours.meet(now_s, now_s, policy.utc_offset_s);
     const std::string when =
         is_now ? "" : fmt::format(" {}, and the job might not end before", hours_text(reservation.hours));
@@ -187,6 +192,23 @@ std::vector<place::Held> barred_devices(const Job& job, const Inventory& invento
              .barred = fmt::format("is reserved for {}{} ({})", reservation.who.text(), when, reservation.where)});
   }
   return barred;
+}
+
+double unbarred_next(const PoolState& state, const Policy& policy, double now_s) {
+  constexpr double kWeek_s = 7 * 86400;
+  const auto unbarred_s = [&](const Job& job, const policy::Reservation& reservation) {
+    const auto end_after = [&](double s) { return reservation.hours.next_end_s(s, policy.utc_offset_s); };
+    for (double at_s = end_after(now_s); at_s <= now_s + kWeek_s; at_s = end_after(at_s))
+      if (!bars(reservation, job, policy, at_s)) return at_s;
+    return kNever_s;
+  };
+  double next_s = kNever_s;
+  for (const Job& job : state.jobs) {
+    if (job.state != JobState::waiting || job.time_limit_s <= 0) continue;
+    for (const policy::Reservation& reservation : policy.reservations)
+      if (bars(reservation, job, policy, now_s)) next_s = std::min(next_s, unbarred_s(job, reservation));
+  }
+  return next_s;
 }
 
 std::string text_of(const Allocation& allocation) {

@@ -39,6 +39,9 @@ std::string waits_first(const PoolState& state, const Job& job, const Policy& po
 /// limit and grace time, or for ever. They count as held.
 std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy, double now_s);
 
+/// When the next waiting job can start on a device from which reservations keep it now; kNever_s where none ever can.
+double unbarred_next(const PoolState& state, const Policy& policy, double now_s);
+
 /// "is Slurm's, to be had with srun or sbatch"; with who has it.
 std::string text_of(const Allocation& allocation);
 /// The devices that other managers give out, which count as held.

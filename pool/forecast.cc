@@ -72,7 +72,7 @@ class Play {
   }
 
   double next() const {
-    double next_s = begins_next(state_, now_s_);
+    double next_s = std::min(begins_next(state_, now_s_), unbarred_next(state_, policy_, now_s_));
     for (const Job& job : state_.jobs)
       if (job.state == JobState::running) next_s = std::min(next_s, end_of(job));
     return next_s;

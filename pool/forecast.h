@@ -19,8 +19,9 @@ struct Forecast {
 };
 
 /// Of a waiting job that stands for no array. `held` as for schedule(). What lasts as long as people like is unknown: a
-/// job without a time limit, one that is paused, a device that is drained, reserved or in use without a lease; and an
-/// array, since the pool is not told how many of its jobs are still to come.
+/// job without a time limit, one that is paused, a device that is drained, always reserved or in use without a lease;
+/// and an array, since the pool is not told how many of its jobs are still to come. Where hours of others' reservations
+/// come before a job would have ended, it starts after them, as the scheduler has it start.
 ///
 /// A job that is over its time limit, or was told to end, does not end well; if it is preemptible, it goes back into
 /// the queue and runs once more. The pool does not know who asked for that otherwise (`remuda run --requeue`): such a

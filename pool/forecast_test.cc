@@ -38,6 +38,31 @@ TEST_F(ForecastTest, KnowsNothingBehindAJobWithoutALimit) {
   EXPECT_EQ(of(behind).unknown, "gpu:0 is held by bob (job 2), which has no time limit");
 }
 
+/// 1970 began on a Thursday.
+TEST_F(ForecastTest, StartsNoJobThatWouldMeetHoursOfOthers) {
+  constexpr double kHour_s = 3600, kDay_s = 86400;
+  policy::Reservation office{.devices = {"gpu:0", "gpu:1", "gpu:2", "gpu:3"}};
+  office.who.users = {"eve"};
+  office.hours = {.days = *policy::parse_days("Mon-Fri"), .from_min = 8 * 60, .to_min = 18 * 60};
+  office.where = "policy.toml:7";
+  policy.reservations = {office};
+  const auto behind_seven_hours = [&](const std::string& user, double limit_s) {
+    state = {};
+    add_limited("ada", 4, 7 * kHour_s);
+    look();
+    return of(add_limited(user, 1, limit_s));
+  };
+  const double free_s = 100 + 7 * kHour_s;
+  EXPECT_EQ(behind_seven_hours("eve", 0).starts_s, free_s);
+  EXPECT_EQ(behind_seven_hours("bob", kHour_s / 2).starts_s, free_s);
+  EXPECT_EQ(behind_seven_hours("bob", kHour_s).starts_s, 18 * kHour_s) << "it would not end by eight";
+  EXPECT_EQ(behind_seven_hours("bob", 14 * kHour_s).starts_s, 18 * kHour_s);
+  EXPECT_EQ(behind_seven_hours("bob", 15 * kHour_s).starts_s, kDay_s + 18 * kHour_s) << "over the weekend";
+  for (const double limit_s : {0.0, 63 * kHour_s})
+    EXPECT_EQ(behind_seven_hours("bob", limit_s).unknown,
+              "gpu:0 is reserved for eve Mon-Fri 08:00-18:00, and the job might not end before (policy.toml:7)");
+}
+
 TEST_F(ForecastTest, WaitsForWhatMustEndBeforeAndForTheTimeToBegin) {
   Job later = test_job("ada", 1), after = test_job("ada", 1);
   later.begin_s = 5000;
