@@ -174,7 +174,7 @@ TEST_F(HoldsTest, AKeeperIsAskedToEndInEachOfItsTurnsAlsoWhereItIsStopped) {
   pool::Job job = running(1, id_of(keeper));
   for (const double now_s : {100, 200}) {
     holds_.add(job);
-    holds_.find_again(job, now_s);
+    holds_.find_again(job, 0, now_s);
     pool::Job asked = job;
     asked.preempted_by = 2;
     keeper.signal(SIGSTOP);
