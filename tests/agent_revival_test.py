@@ -5,6 +5,7 @@ agent_revival_test.py REMUDA MACHINE     exit status 77 where this process canno
 
 The users have names and homes in a /etc/passwd that only this test sees.
 """
+import glob
 import json
 import os
 import shutil
@@ -144,6 +145,17 @@ class AgentRevivalTest(unittest.TestCase):
         self.assertEqual(self.agent.run_as(ADA, "cancel", str(job)).returncode, 0)
         self.assertEqual(self.wait(job)["why"], "was cancelled while it waited")
         self.assertTrue(eventually(lambda: not self.keepers()))
+
+    def test_what_is_kept_of_the_environment_goes_when_one_is_cancelled(self):
+        self.agent.users_environment = {"SECRET": "x"}
+        job, other = self.submit("true"), self.submit("true")
+        kept = [glob.glob(os.path.join(self.agent.environment(ADA)["HOME"], ".local/state/remuda/lines/*", f"{one}.environment.json"))
+                for one in (job, other)]
+        self.assertEqual([len(paths) for paths in kept], [1, 1])
+        self.assertEqual(os.stat(kept[0][0]).st_mode & 0o777, 0o600)
+        self.assertEqual(self.agent.run_as(ADA, "cancel", str(job)).returncode, 0)
+        self.assertFalse(os.path.exists(kept[0][0]))
+        self.assertTrue(os.path.exists(kept[1][0]), "that one still waits")
 
     def test_the_end_of_one_that_is_cancelled_while_it_has_no_process_is_told(self):
         out = os.path.join(self.agent.environment(ADA)["HOME"], "out")

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/jobs/job_name.h"
+#include "cli/jobs/kept_environment.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "process/user_name.h"
@@ -36,6 +37,12 @@ std::string selection_text(const pool::CancelSelected& selection) {
                      selection.name.empty() ? "" : " that is called " + printable(selection.name));
 }
 
+/// Of those that waited in the background.
+void forget_environments_of(run::Caretaker& caretaker, const std::vector<int64_t>& jobs) {
+  if (!caretaker.pool().is_served()) return;  // else each has a process, which does that
+  forget_environments(caretaker.folder(), jobs, [&] { return own_open_jobs(caretaker.pool()); });
+}
+
 Result<int> cancel_selected(const CancelFlags& flags) {
   if (!flags.jobs.empty()) return usage_error("write numbers of jobs, or --name and --user, not both");
   REMUDA_ASSIGN(const pool::CancelSelected selection, selection_of(flags));
@@ -43,6 +50,7 @@ Result<int> cancel_selected(const CancelFlags& flags) {
   REMUDA_ASSIGN(const pool::Applied applied, caretaker.apply(selection));
   const std::vector<int64_t>& jobs = applied.cancelled;
   if (jobs.empty()) return usage_error(fmt::format("{} waits or runs", selection_text(selection)));
+  forget_environments_of(caretaker, jobs);
   fmt::print("Cancelled {}: {}\n", jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "));
   return 0;
 }
@@ -67,6 +75,7 @@ Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<std::stri
       refused.push_back(job.error());
   }
   REMUDA_ASSIGN(const pool::Applied applied, caretaker.apply(pool::Cancel{jobs}));
+  forget_environments_of(caretaker, jobs);
   for (const std::string& why : applied.refused) refused.push_back({ErrorKind::usage, why, -1});
   if (refused.empty()) return 0;
   for (size_t i = 0; i + 1 < refused.size(); ++i) fmt::print(stderr, "remuda: {}\n", refused[i].message);

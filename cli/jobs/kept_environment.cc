@@ -118,6 +118,12 @@ std::function<bool(const run::Message&)> keeper_of(std::optional<KeptEnvironment
   };
 }
 
+void forget_environments(const std::string& pool, const std::vector<int64_t>& jobs, const OpenJobs& open_jobs) {
+  const auto open = jobs.empty() ? Result<std::vector<int64_t>>() : open_jobs();
+  for (const int64_t job : jobs)
+    if (open && std::ranges::find(*open, job) == open->end()) forget(pool, job);
+}
+
 Result<KeptEnvironment> read_kept_environment(const std::string& pool, int64_t job) {
   REMUDA_ASSIGN(const std::string path, path_of_environment(pool, job));
   REMUDA_ASSIGN(const std::string text, read_kept_file(path, fmt::format("the environment of job {}", job)));

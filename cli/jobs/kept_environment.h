@@ -2,7 +2,8 @@
 // comes later (agent/revival.h): its environment, the mask of the files that it makes, and its limits.
 //
 // It is kept beside the job's line (kept_line.h), in the user's own folder, readable by the user alone, until the job
-// has ended; where its process was killed first, until one of the user's next jobs.
+// has ended: by its process, or by the command of its user that cancels it while it has none. Where it ended otherwise,
+// as when its process was killed or root cancelled it, until one of the user's next jobs.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,9 @@ using OpenJobs = std::function<Result<std::vector<int64_t>>()>;
 /// Without `environment`, it is kept already. Now and then those of other jobs that have ended are removed, too.
 std::function<bool(const run::Message&)> keeper_of(std::optional<KeptEnvironment> environment, std::string pool,
                                                    OpenJobs open_jobs);
+
+/// For jobs of this user, which may have been cancelled while nobody kept them: of those that are not open any more.
+void forget_environments(const std::string& pool, const std::vector<int64_t>& jobs, const OpenJobs& open_jobs);
 
 /// A usage error where none was kept.
 Result<KeptEnvironment> read_kept_environment(const std::string& pool, int64_t job);

@@ -68,6 +68,17 @@ TEST_F(KeptEnvironments, OfJobsThatHaveEndedOtherwiseAreRemovedByALaterOne) {
   EXPECT_TRUE(read_kept_environment("/pool", 33)) << "it may have come since";
 }
 
+TEST_F(KeptEnvironments, OfJobsThatAreCancelledBeforeTheyHaveAProcessAreRemoved) {
+  for (const int64_t job : {7, 8, 9}) keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = job});
+  const auto open = [] { return Result<std::vector<int64_t>>(std::vector<int64_t>{8}); };
+  forget_environments("/pool", {7, 8, 10}, [] { return Result<std::vector<int64_t>>(failed("no pool")); });
+  EXPECT_TRUE(read_kept_environment("/pool", 7)) << "nobody knows";
+  forget_environments("/pool", {7, 8, 10}, open);
+  EXPECT_FALSE(read_kept_environment("/pool", 7));
+  EXPECT_TRUE(read_kept_environment("/pool", 8)) << "its end is still to be told, and its process needs it";
+  EXPECT_TRUE(read_kept_environment("/pool", 9)) << "it was not cancelled";
+}
+
 TEST_F(KeptEnvironments, OfAJobThatIsTakenOverStayWhatTheyAre) {
   keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = 7});
   const auto taken = keeper_of(std::nullopt, "/pool", none_);

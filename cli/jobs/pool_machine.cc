@@ -116,4 +116,12 @@ std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::P
   return held;
 }
 
+Result<std::vector<int64_t>> own_open_jobs(pool::Access& pool) {
+  REMUDA_ASSIGN(const pool::PoolState state, pool.read_own());
+  std::vector<int64_t> open;
+  for (const pool::Job& job : state.jobs)
+    if (job.state != pool::JobState::ended) open.push_back(job.id);
+  return open;
+}
+
 }  // namespace remuda::cli

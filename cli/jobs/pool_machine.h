@@ -42,6 +42,9 @@ std::string label_of(const Inventory& inventory, const std::string& id);
 /// "gpu:0, gpu:3": what the job holds.
 std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
+/// The numbers of this user's jobs that have not ended.
+Result<std::vector<int64_t>> own_open_jobs(pool::Access& pool);
+
 /// The pool's policy; the one that permits everything where its file is wrong.
 pool::Policy policy_or_none(const run::Caretaker& caretaker);
 

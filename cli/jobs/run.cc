@@ -131,15 +131,6 @@ bool stays_without_keeper(const RunFlags& flags, const run::RunSpec& asked) {
          wire::agent_socket(flags.machine.file.empty()).has_value();
 }
 
-Result<std::vector<int64_t>> own_open_jobs(const MachineFlags& machine) {
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read_own());
-  std::vector<int64_t> open;
-  for (const pool::Job& job : state.jobs)
-    if (job.state != pool::JobState::ended) open.push_back(job.id);
-  return open;
-}
-
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_run_spec(flags));
   if (!flags.quiet) note_pool_obstacle(flags.machine);
@@ -157,7 +148,10 @@ Result<int> run(const RunFlags& flags) {
     if (is_new) keep_line = keeper_of(line, spec.pool, outlives_keeper);
     if (outlives_keeper)
       keep_environment = keeper_of(is_new ? std::optional(own_environment()) : std::nullopt, spec.pool,
-                                   [&] { return own_open_jobs(flags.machine); });
+                                   [&]() -> Result<std::vector<int64_t>> {
+                                     REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+                                     return own_open_jobs(caretaker.pool());
+                                   });
     bool is_kept = false;
     const auto keep = [&](const run::Message& message) {
       const bool has_environment = keep_environment && keep_environment(message);
