@@ -8,6 +8,7 @@
 #include <functional>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/clock.h"
 #include "pool/logs.h"
@@ -57,12 +58,14 @@ class Keeper {
 
  private:
   /// Frees the devices before other jobs are started, as finish() does: the scheduler decides by their current state.
+  /// Stays as long as its front, whether there is an agent or not: a job that is to run again would be lost with it.
   Result<void> queue_again(const Outcome& outcome) {
     link_.send(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     PoolRetry retry(caretaker_.pool(), link_);
-    for (;;) {
+    for (bool is_told = false;;) {
       const auto requeued = caretaker_.apply(pool::Requeue{id_});
       if (requeued) break;
+      if (!std::exchange(is_told, true)) tell_in_log("is to be queued again", requeued.error());
       if (link_.gone() || !retry.rest(id_, requeued.error())) return tl::unexpected(requeued.error());
       // Shows whether the front is still there. A request to end the job itself is in the pool.
       (void)link_.take_signals();
@@ -153,7 +156,10 @@ class Keeper {
     if (recorded) do_at_end();
     if (is_read && run_.output() && !run_.output()->loss().empty()) link_.send(Kind::note, id_, run_.output()->loss());
     link_.send(Kind::ended, id_, outcome.memory_trouble.empty() ? outcome.why : why, exit_code(outcome.state));
-    if (!recorded) return record_later(record);
+    if (!recorded) {
+      tell_in_log("has ended (" + why + ")", recorded.error());
+      return record_later(record);
+    }
     return is_read ? start_others() : started;
   }
 
@@ -167,10 +173,11 @@ class Keeper {
   }
 
   /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
-  /// background until the pool has it too, as other jobs may wait for it (--after, arrays). Told to stop, as at a
-  /// shutdown of the machine, it leaves that to the agent, which sees that it is gone.
+  /// background until the pool has it too, as other jobs may wait for it (--after, arrays); for a day, after which the
+  /// log has it. Told to stop, as at a shutdown of the machine, it leaves that to the agent, which sees that it is
+  /// gone.
   Result<void> record_later(const std::function<Result<void>()>& record) {
-    constexpr double kPatience_s = 3600;
+    constexpr double kPatience_s = 24 * 3600;
     run_.close_output();
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);
@@ -188,6 +195,14 @@ class Keeper {
     const auto started = start_others();
     (void)report_end(caretaker_.pool(), spec_, id_);
     return started;
+  }
+
+  void tell_in_log(const std::string& what, const Error& error) const {
+    const auto log = open_log(spec_, id_);
+    if (!log || !*log) return;
+    const std::string sentence = fmt::format(
+        "remuda: job {} {}, which the pool cannot be told yet: {}; that is tried again\n", id_, what, error.message);
+    (void)write_all(log->get(), sentence, "the log");
   }
 
   void sweep_own_logs() {

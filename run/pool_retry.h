@@ -2,6 +2,7 @@
 // that a disk that is full for a while does not remove a job from the queue.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "pool/access.h"
@@ -15,16 +16,18 @@ class PoolRetry {
   PoolRetry(pool::Access& pool, FrontLink& link) : pool_(pool), link_(link) {}
 
   /// After the pool's last call failed with `error`. Returns false where a new try cannot help. Otherwise the front
-  /// gets a note, one for each cause, and true is returned after a pause, longer each time, which ends early when
-  /// `link` receives something.
+  /// gets a note, one for each cause, and true is returned after pause_s(), or once `link` receives something.
   bool rest(int64_t job, const Error& error);
   /// After a call that succeeded.
   void reset();
+  /// Where nothing has succeeded for so long: an eighth of that, and a minute at most. So it is known soon after it was
+  /// down for a moment, and those of an agent that never comes back cost nothing.
+  static double pause_s(double failing_s);
 
  private:
   pool::Access& pool_;
   FrontLink& link_;
-  int tries_ = 0;
+  std::optional<double> fails_since_s_;  ///< on the steady clock
   std::string reported_;
 };
 
