@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <iterator>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace remuda::agent {
 namespace {
 
 /// Each is a few processes for a moment; a job that waits can wait for that.
-constexpr int kMostStarting = 4;
+constexpr int kMostStarting = 4, kMostOfUser = kMostStarting - 1;
 constexpr double kStartLook_s = 0.1, kStartAgain_s = 30;
 /// One that hangs keeps others waiting for the first of these, and no longer where it has failed more often; a machine
 /// that has just been started, with the keepers of all users, may need the last.
@@ -46,8 +47,11 @@ void Revival::add(const pool::Job& job) {
 
 /// A keeper that is lost at once, again and again, is not started as often: step() forgets the rest.
 void Revival::remove(int64_t job) {
-  for (Started& started : started_)
-    if (started.job == job) started.has_worked = true;
+  for (Started& started : started_) {
+    if (started.job != job || std::exchange(started.has_worked, true)) continue;
+    int& at_once = at_once_.try_emplace(started.user, 1).first->second;
+    at_once = std::min(2 * at_once, kMostOfUser);
+  }
   const auto found = attempts_.find(job);
   if (found == attempts_.end()) return;
   found->second.is_wanted = false;
@@ -81,12 +85,20 @@ bool Revival::has_ended(Started& started, double now_s) {
 
 void Revival::fail(Attempt& attempt, std::string why) {
   ++attempt.failures;
+  at_once_.erase(attempt.job.uid);
   attempt.why = std::move(why);
   failed_.push_back(attempt.job.id);
 }
 
-bool Revival::is_starting_for(int user) const {
-  return std::ranges::any_of(started_, [&](const Started& one) { return one.user == user && !one.has_worked; });
+int Revival::starting_for(int user) const {
+  return static_cast<int>(
+      std::ranges::count_if(started_, [&](const Started& one) { return one.user == user && !one.has_worked; }));
+}
+
+/// How many more may be started.
+int Revival::room_of(int user) const {
+  const auto known = at_once_.find(user);
+  return (known == at_once_.end() ? 1 : known->second) - starting_for(user);
 }
 
 /// Ends one that is slow, and was so before, where all places are taken: its user's folder may be dead.
@@ -119,25 +131,31 @@ void Revival::begin(Attempt& attempt, double now_s) {
   fail(attempt, process.error().message);
 }
 
-/// Of each user without one in flight, the job that has been due longest.
-std::map<int, Revival::Attempt*> Revival::next_of_users(double now_s) {
-  std::map<int, Attempt*> next;
+/// Of each user for whom more may be started, those jobs that have been due longest.
+std::map<int, std::vector<Revival::Attempt*>> Revival::due_of_users(double now_s) {
+  std::map<int, std::vector<Attempt*>> due;
   for (auto& [_, attempt] : attempts_) {
-    if (!attempt.is_wanted || is_starting_for(attempt.job.uid)) continue;
+    if (!attempt.is_wanted || room_of(attempt.job.uid) <= 0) continue;
     next_s_ = std::min(next_s_, std::max(attempt.not_before_s, now_s + kStartLook_s));
-    if (now_s < attempt.not_before_s) continue;
-    Attempt*& first = next[attempt.job.uid];
-    if (!first || attempt.not_before_s < first->not_before_s) first = &attempt;
+    if (now_s >= attempt.not_before_s) due[attempt.job.uid].push_back(&attempt);
   }
-  return next;
+  for (auto& [user, attempts] : due) {
+    std::ranges::stable_sort(attempts, {}, &Attempt::not_before_s);
+    attempts.resize(std::min(attempts.size(), static_cast<size_t>(room_of(user))));
+  }
+  return due;
 }
 
+/// Users have their turns round by round; one for whom some are being started has had those.
 std::vector<Revival::Attempt*> Revival::in_turn(double now_s) {
-  const std::map<int, Attempt*> next = next_of_users(now_s);
+  std::vector<std::tuple<int, int, bool, int, Attempt*>> turns;
+  for (const auto& [user, attempts] : due_of_users(now_s)) {
+    int round = starting_for(user);
+    for (Attempt* attempt : attempts) turns.emplace_back(attempt->failures, round++, user <= last_user_, user, attempt);
+  }
+  std::ranges::sort(turns);
   std::vector<Attempt*> attempts;
-  for (auto one = next.upper_bound(last_user_); one != next.end(); ++one) attempts.push_back(one->second);
-  for (auto one = next.begin(); one != next.upper_bound(last_user_); ++one) attempts.push_back(one->second);
-  std::ranges::stable_sort(attempts, {}, &Attempt::failures);
+  for (const auto& turn : turns) attempts.push_back(std::get<Attempt*>(turn));
   return attempts;
 }
 

@@ -39,9 +39,11 @@ class Revival {
     int64_t job = 0;
     std::string why;
   };
-  /// Starts some, one at a time of each user and users in turns, those that have failed least first, and a job's again
-  /// after a while. Each has more time than at the try before, unless one that has failed less waits for its place.
-  /// Returns those for which that was of no use several times; again after a while, until they are removed.
+  /// Starts some, those that have failed least first and users in turns, and a job's again after a while. Of each user
+  /// one at a time until that has worked, then twice as many each time, but never all that may be started at once; one
+  /// that fails, and it is one again. Each has more time than at the try before, unless one that has failed less waits
+  /// for its place. Returns those for which that was of no use several times; again after a while, until they are
+  /// removed.
   std::vector<GivenUp> step(double now_s);
   /// The jobs for which an attempt has failed since the last call.
   std::vector<int64_t> take_failed() { return std::exchange(failed_, {}); }
@@ -68,14 +70,16 @@ class Revival {
   bool has_ended(Started& started, double now_s);
   void fail(Attempt& attempt, std::string why);
   void begin(Attempt& attempt, double now_s);
-  bool is_starting_for(int user) const;
+  int starting_for(int user) const;
+  int room_of(int user) const;
   bool has_room_for(const Attempt& attempt, double now_s);
-  std::map<int, Attempt*> next_of_users(double now_s);
+  std::map<int, std::vector<Attempt*>> due_of_users(double now_s);
   std::vector<Attempt*> in_turn(double now_s);
 
   Start start_;
   std::map<int64_t, Attempt> attempts_;
   std::list<Started> started_;  ///< none of which can be moved
+  std::map<int, int> at_once_;  ///< by user: how many may be started; one where he is not in it
   std::vector<int64_t> failed_;
   int last_user_ = 0;  ///< whose turn it was
   double next_s_ = kNever_s;

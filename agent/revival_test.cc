@@ -55,7 +55,7 @@ TEST_F(RevivalTest, StartsAJobsKeeperOnce) {
   EXPECT_EQ(revival_.next_s(), kNever_s);
 }
 
-TEST_F(RevivalTest, StartsOneOfAUserAtATime) {
+TEST_F(RevivalTest, StartsOneOfAUserUntilThatHasWorked) {
   for (int64_t job = 1; job <= 3; ++job) revival_.add(job_of(job));
   revival_.add(job_of(4, 1001));
   revival_.step(1);
@@ -63,7 +63,38 @@ TEST_F(RevivalTest, StartsOneOfAUserAtATime) {
   EXPECT_LE(revival_.next_s(), 2);
   for (const int64_t job : {1, 4}) revival_.remove(job);
   revival_.step(2);
-  EXPECT_THAT(begun_, ElementsAre(1, 4, 2));
+  EXPECT_THAT(begun_, ElementsAre(1, 4, 2, 3));
+}
+
+TEST_F(RevivalTest, StartsMoreOfAUserAsTheyWork) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  for (int64_t job = 1; job <= 20; ++job) revival_.add(job_of(job));
+  revival_.step(1);
+  for (const int64_t worked : {1, 2, 3, 4}) {
+    revival_.remove(worked);
+    revival_.step(1 + 0.1 * static_cast<double>(worked));
+  }
+  EXPECT_THAT(begun_, ElementsAre(1, 2, 3, 4, 5, 6, 7)) << "1, 2, and then 3 at once";
+  revival_.add(job_of(21, 1001));
+  revival_.step(1.5);
+  EXPECT_EQ(begun_.back(), 21) << "one place is left for others";
+  for (const int64_t worked : {5, 6, 7, 21}) revival_.remove(worked);
+  for (int64_t job = 22; job <= 24; ++job) revival_.add(job_of(job, 1001));
+  begun_.clear();
+  revival_.step(1.6);
+  EXPECT_THAT(begun_, ElementsAre(8, 22, 9, 23)) << "in turns";
+}
+
+TEST_F(RevivalTest, StartsOneOfAUserAgainOnceOneHasFailed) {
+  for (int64_t job = 1; job <= 9; ++job) revival_.add(job_of(job));
+  revival_.step(1);
+  revival_.remove(1);
+  revival_.step(2);
+  EXPECT_THAT(begun_, ElementsAre(1, 2, 3));
+  revival_.step(3);
+  EXPECT_THAT(revival_.take_failed(), ElementsAre(2, 3));
+  EXPECT_THAT(begun_, ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(RevivalTest, StartsTheNextOfAUserOnceTheOneBeforeHasAKeeper) {
@@ -78,7 +109,7 @@ TEST_F(RevivalTest, StartsTheNextOfAUserOnceTheOneBeforeHasAKeeper) {
   EXPECT_TRUE(revival_.has_tried(1, 1.2));
   EXPECT_FALSE(revival_.has_tried(2, 1.2));
   revival_.step(1.2);
-  EXPECT_THAT(begun_, ElementsAre(1, 2)) << "what has started it may take a moment to end";
+  EXPECT_THAT(begun_, ElementsAre(1, 2, 3)) << "what has started it may take a moment to end";
   EXPECT_THAT(revival_.take_failed(), IsEmpty());
   EXPECT_FALSE(revival_.has_tried(1, 40));
 }
