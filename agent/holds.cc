@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,6 +20,12 @@ namespace remuda::agent {
 namespace {
 
 constexpr double kSoon_s = 0.02, kLook_s = 1;
+/// How soon all processes are looked at again where a job without a cgroup is to end, how many are in a step, and how
+/// many of its own are killed in one.
+constexpr double kLookSoon_s = 0.1;
+constexpr size_t kMostLooks = 500, kMostKilled = 200;
+/// For so long the processes of a job are killed by and by: after that it makes new ones as quickly.
+constexpr double kPieces_s = 5;
 constexpr size_t kMostAtOnce = 8;
 /// Ends of keepers that are taken note of in a step: of thousands that end together each takes the kernel a while to
 /// let go of, and whoever asks for something meanwhile does not wait for all.
@@ -33,11 +40,6 @@ constexpr double kTold_s = 120;
 bool is_there(const std::string& folder) {
   struct stat info{};
   return !folder.empty() && ::stat(folder.c_str(), &info) == 0;
-}
-
-void add_new(std::vector<process::ProcessId>& known, const std::vector<process::ProcessId>& found) {
-  for (const process::ProcessId& one : found)
-    if (std::ranges::find(known, one) == known.end()) known.push_back(one);
 }
 
 /// The other half of the descriptors is for connections (raise_limits() in agent.cc), and some are for looks at /proc.
@@ -110,7 +112,13 @@ bool Holds::find_again(const pool::Job& job, double seen_s, double now_s) {
     hold.further = further_cgroups_of(hold.cgroup);
     for (const std::string& cgroup : hold.further) left_.take_out(cgroup);
   }
-  if (!has_others(hold)) hold.seen_s = seen_s;
+  if (hold.cgroup.empty()) {
+    process::TreeScan scan;
+    while (!scan.advance(kMostLooks)) {  // nobody has asked for anything yet
+    }
+    take_note(hold, scan, now_s);
+  }
+  if (hold.cgroup.empty() ? hold.seen.empty() : !has_others(hold)) hold.seen_s = seen_s;
   hold.told_until_s = now_s + kTold_s;
   return is_there_still;
 }
@@ -208,11 +216,13 @@ void Holds::rest(int64_t job) {
   leave_cgroup(hold);
   hold.runs = hold.is_asked = false;
   attend(job, hold);
-  hold.kill_at_s = hold.limit_at_s = kNever_s;
+  hold.kill_at_s = hold.killed_since_s = hold.limit_at_s = kNever_s;
   hold.again_s = hold.seen_s = 0;
   hold.kill_why.clear();
   hold.word.reset();
   hold.seen.clear();
+  hold.looked_s = -kNever_s;
+  hold.over_s = kNever_s;
 }
 
 void Holds::forget(int64_t job) {
@@ -262,25 +272,63 @@ pool::Operation Holds::with_facts(pool::Operation word, const Hold& hold, double
   return word;
 }
 
-/// Whether processes of the job are left, beside its keeper. Of thousands in a cgroup it looks at one.
-bool Holds::has_others(Hold& hold) {
-  if (!hold.cgroup.empty())
-    return std::ranges::any_of(confine::cgroup_pids(hold.cgroup), [&](int pid) {
+/// Whether processes of the job are left, beside its keeper. Of thousands in a cgroup it looks at one; where those that
+/// were listed have ended meanwhile, as thousands do at once, it asks anew who is left.
+bool Holds::has_others(const Hold& hold) {
+  if (hold.cgroup.empty()) return hold.looked_s < hold.over_s || !hold.seen.empty();
+  constexpr size_t kMostGone = 50;
+  for (int left = 10;; --left) {
+    const std::vector<int> pids = confine::cgroup_pids(hold.cgroup);
+    const size_t looks = left > 0 ? std::min(pids.size(), kMostGone) : pids.size();  // where zombies are listed, too
+    const bool is_found = std::ranges::any_of(std::span(pids).first(looks), [&](int pid) {
       const auto one = process::process_id(pid);
       return one && one != hold.keeper;
     });
-  if (is_alive(hold.keeper)) add_new(hold.seen, process::all_descendants(hold.keeper.pid));
-  std::erase_if(hold.seen, [](const process::ProcessId& one) { return !is_alive(one); });
-  std::vector<process::ProcessId> all = hold.seen;
-  for (const process::ProcessId& one : hold.seen) add_new(all, process::all_descendants(one.pid));
-  std::erase(all, hold.keeper);
-  hold.seen = std::move(all);
-  return !hold.seen.empty();
+    if (is_found || looks == pids.size()) return is_found;
+  }
 }
 
-void Holds::kill_others(const Hold& hold, bool is_kept) {
-  if (!hold.cgroup.empty()) return kill_members(hold.cgroup, is_kept ? std::optional(hold.keeper) : std::nullopt);
-  for (const process::ProcessId& one : hold.seen) process::send_signal(one, SIGKILL);
+void Holds::take_note(Hold& hold, const process::TreeScan& scan, double begun_s) {
+  std::vector<process::ProcessId> roots = std::move(hold.seen);
+  roots.push_back(hold.keeper);
+  hold.seen = scan.family_of(roots);
+  std::erase(hold.seen, hold.keeper);
+  hold.looked_s = begun_s;
+}
+
+/// For jobs without a cgroup: each second, and sooner where one is to end.
+void Holds::look_around(double now_s) {
+  std::vector<Hold*> holds;
+  double every_s = kLook_s;
+  for (const int64_t job : attended_) {
+    Hold& hold = holds_.at(job);
+    if (!hold.runs || !hold.cgroup.empty()) continue;
+    holds.push_back(&hold);
+    if (hold.over_s < kNever_s) every_s = kLookSoon_s;
+  }
+  if (holds.empty()) return scan_.reset();
+  if (!scan_ && now_s >= scanned_s_ + every_s) {
+    scan_.emplace();
+    scanned_s_ = now_s;
+  }
+  next_s_ = std::min(next_s_, scan_ ? now_s : scanned_s_ + every_s);
+  if (!scan_ || !scan_->advance(kMostLooks)) return;
+  for (Hold* hold : holds) take_note(*hold, *scan_, scanned_s_);
+  scan_.reset();
+}
+
+void Holds::kill_others(Hold& hold, bool is_kept, double now_s) {
+  hold.killed_since_s = std::min(hold.killed_since_s, now_s);
+  const Pace pace = now_s < hold.killed_since_s + kPieces_s ? Pace::in_pieces : Pace::at_once;
+  if (!hold.cgroup.empty()) return kill_members(hold.cgroup, is_kept ? std::optional(hold.keeper) : std::nullopt, pace);
+  size_t looks = kMostKilled;
+  std::erase_if(hold.seen, [&](const process::ProcessId& one) {
+    if (looks == 0) return false;
+    --looks;
+    const bool is_gone = !is_alive(one);
+    if (!is_gone) process::send_signal(one, SIGKILL);
+    return is_gone;
+  });
 }
 
 std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double now_s) {
@@ -298,15 +346,15 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   const bool is_late = now_s >= hold.kill_at_s || (hold.word && now_s >= hold.word_at_s + kSlack_s);
   if (is_late && is_kept) process::send_signal(hold.keeper, SIGKILL);
   const bool is_over = !is_kept || hold.word || is_late;
-  if (is_over || hold.cgroup.empty()) {
+  if (is_over) hold.over_s = std::min(hold.over_s, now_s);
+  if (is_over) {
     const bool has_left = has_others(hold);
-    if (is_over && !has_left &&
-        (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
+    if (!has_left && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
       if (hold.word) return with_facts(*hold.word, hold, now_s);
       return with_facts(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold, now_s);
     }
-    if (is_over && has_left) kill_others(hold, is_kept);
-    next_s_ = std::min(next_s_, now_s + (is_over ? kSoon_s : kLook_s));
+    if (has_left) kill_others(hold, is_kept, now_s);
+    next_s_ = std::min(next_s_, now_s + kSoon_s);
   }
   next_s_ = std::min({next_s_, std::max(hold.limit_at_s, now_s + kSoon_s), std::max(hold.kill_at_s, now_s + kSoon_s)});
   return std::nullopt;
@@ -315,6 +363,7 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
 std::vector<pool::Operation> Holds::step(double now_s) {
   if (!drain_ends() && now_s < next_s_) return {};
   next_s_ = kNever_s;
+  look_around(now_s);
   std::vector<pool::Operation> operations;
   auto next = attended_.upper_bound(stepped_);
   for (size_t left = attended_.size(); left > 0 && operations.size() < kMostAtOnce; --left, ++next) {

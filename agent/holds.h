@@ -3,7 +3,8 @@
 // A process belongs to one job: it is never moved out of the cgroup of one that runs.
 //
 // A job runs until its cgroup is empty, whatever its keeper says: the keeper's word gives only how it ended. Where no
-// cgroup can be made, the job's processes are its keeper and all that descends from it, as it was seen each second.
+// cgroup can be made, the job's processes are its keeper and all that descends from it, as it was seen each second (of
+// thousands of processes some hundreds are looked at in a step).
 // What is left when the keeper has given its word, or is gone, is killed; so is a job that has not ended in time after
 // it was asked to: its grace time, and a few seconds.
 #pragma once
@@ -20,6 +21,7 @@
 #include "base/file.h"
 #include "confine/device_nodes.h"
 #include "pool/operation.h"
+#include "process/tree_scan.h"
 
 namespace remuda::agent {
 
@@ -82,10 +84,13 @@ class Holds {
     std::vector<std::string> further;      ///< in other trees
     int64_t memory_bytes = 0;              ///< that it may have of the host; 0: no limit
     std::vector<process::ProcessId> seen;  ///< without a cgroup: what descended from the keeper
+    double looked_s = -kNever_s;           ///< when the look was begun that has seen them
+    double over_s = kNever_s;              ///< since when it is to end: its keeper is gone, or has said so
     std::vector<confine::DeviceNode> nodes;
     std::optional<pool::Operation> word;
     double word_at_s = 0;
     double kill_at_s = kNever_s;
+    double killed_since_s = kNever_s;  ///< when the first of its processes was
     double seen_s = 0;             ///< it has ended since then, on the wall clock; 0: it runs until it is seen to end
     double told_until_s = 0;       ///< until when its keeper may say when that was
     double limit_at_s = kNever_s;  ///< when the time limit asks the job to end, and then kill_at_s follows
@@ -98,8 +103,10 @@ class Holds {
   void unwatch(int64_t job, Hold& hold);
   void attend(int64_t job, const Hold& hold);
   void set_limit(const pool::Job& job, Hold& hold, double now_s);
-  static bool has_others(Hold& hold);
-  static void kill_others(const Hold& hold, bool is_kept);
+  static bool has_others(const Hold& hold);
+  void look_around(double now_s);
+  static void take_note(Hold& hold, const process::TreeScan& scan, double begun_s);
+  static void kill_others(Hold& hold, bool is_kept, double now_s);
   std::optional<pool::Operation> step_one(int64_t job, Hold& hold, double now_s);
   void leave_cgroup(Hold& hold);
   bool drain_ends();
@@ -111,9 +118,11 @@ class Holds {
   const size_t most_watched_;
   size_t watched_ = 0;  ///< keepers with a pidfd; the others are looked at each second
   std::map<int64_t, Hold> holds_;
-  std::set<int64_t> attended_;  ///< that run, or whose keeper's end is not reported: others may be thousands
-  int64_t stepped_ = 0;         ///< the job that step() looked at last
-  LeftCgroups left_;            ///< of jobs that have ended: their keepers may still be there
+  std::set<int64_t> attended_;             ///< that run, or whose keeper's end is not reported: others may be thousands
+  int64_t stepped_ = 0;                    ///< the job that step() looked at last
+  LeftCgroups left_;                       ///< of jobs that have ended: their keepers may still be there
+  std::optional<process::TreeScan> scan_;  ///< of /proc, for jobs without a cgroup; under way
+  double scanned_s_ = -kNever_s;           ///< when the last was begun
   double next_s_ = kNever_s;
   std::string obstacle_;
 };

@@ -49,8 +49,20 @@ class HoldsTest : public testing::Test {
     return holds_.begin(job, std::nullopt, {}, 0).cgroup;
   }
 
+  /// How many jobs end in so many seconds, of which each step takes 0.01.
+  int ends_within(double seconds) {
+    int ended = 0;
+    for (const double end_s = now_s_ + seconds; now_s_ < end_s; now_s_ += 0.01)
+      for (const pool::Operation& operation : holds_.step(now_s_)) {
+        holds_.forget(std::get<pool::End>(operation).job);
+        ++ended;
+      }
+    return ended;
+  }
+
   ScratchFolder folder_;
   Holds holds_{folder_.path()};
+  double now_s_ = 0;
 };
 
 TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
@@ -64,7 +76,7 @@ TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
     holds_.add(running(job, keeper));
     EXPECT_FALSE(holds_.find_again(running(job, keeper), 0, 0));
   }
-  EXPECT_THAT(holds_.step(0), SizeIs(2)) << "both have ended";
+  EXPECT_EQ(ends_within(1), 2) << "both have ended";
   ::usleep(100'000);
   EXPECT_EQ(process::all_descendants(other.pid()), children);
 }
@@ -81,6 +93,36 @@ TEST_F(HoldsTest, NothingEntersAJobWithoutACgroup) {
   ::usleep(100'000);
   EXPECT_TRUE(is_alive(id_of(enters)));
   EXPECT_EQ(process::all_descendants(enters.pid()), children);
+}
+
+/// As where no cgroup can be made.
+TEST_F(HoldsTest, AJobWithoutACgroupEndsOnceALookAtAllProcessesHasFoundNoneOfIt) {
+  process::ChildProcess keeper = process::family();
+  const auto children = process::all_descendants(keeper.pid());
+  holds_.add(running(1, id_of(keeper)));
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0, 0));
+  holds_.step(now_s_);
+  EXPECT_LE(holds_.next_s(), 1) << "what descends from it is looked at again";
+  process::send_signal(id_of(keeper), SIGKILL);
+  process::await_exit(keeper);
+  EXPECT_THAT(holds_.step(now_s_), IsEmpty()) << "nobody has looked since";
+  int ended = 0;
+  for (int i = 0; i < 1000 && ended == 0; ++i, ::usleep(5000)) ended += ends_within(0.1);
+  EXPECT_EQ(ended, 1);
+  for (const process::ProcessId& child : children) EXPECT_FALSE(is_alive(child)) << "killed, though nobody's child";
+}
+
+TEST_F(HoldsTest, OfManyProcessesOfAJobEachStepKillsSome) {
+  process::ChildProcess keeper = process::crowd(250);
+  const std::string cgroup = begin(running(1, id_of(keeper)));
+  if (cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  ASSERT_THAT(confine::cgroup_members(cgroup), SizeIs(251));
+  holds_.say(1, pool::End{.job = 1}, 0);
+  holds_.step(0);
+  ::usleep(300'000);
+  EXPECT_THAT(confine::cgroup_members(cgroup), SizeIs(testing::AllOf(testing::Ge(151), testing::Le(152))))
+      << "its keeper may be one of those";
+  EXPECT_LE(holds_.next_s(), 0.02);
 }
 
 TEST_F(HoldsTest, NoJobTakesAProcessOutOfTheCgroupOfAnother) {

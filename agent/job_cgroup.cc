@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <set>
+#include <span>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -83,16 +84,16 @@ bool is_member(const std::string& cgroup, const std::string& memberships) {
   return memberships.find(name + '\n') != std::string::npos || memberships.find(name + '/') != std::string::npos;
 }
 
-void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but) {
-  constexpr int kMostKilled = 200;  // whoever asks for something meanwhile does not wait for thousands
-  if (!but && confine::kill_cgroup(cgroup)) return;
-  const Frozen frozen(cgroup);
-  int killed = 0;
-  for (const int pid : confine::cgroup_pids(cgroup)) {
+void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but, Pace pace) {
+  constexpr size_t kPiece = 100;
+  const std::vector<int> pids = confine::cgroup_pids(cgroup);
+  const bool is_piece = pace == Pace::in_pieces && pids.size() > kPiece;
+  if (!is_piece && !but && confine::kill_cgroup(cgroup)) return;
+  std::optional<Frozen> frozen;
+  if (!is_piece) frozen.emplace(cgroup);
+  for (const int pid : std::span(pids).first(is_piece ? kPiece : pids.size())) {
     const auto member = process::process_id(pid);
-    if (!member || member == but) continue;
-    process::send_signal(*member, SIGKILL);
-    if (++killed == kMostKilled && but) return;
+    if (member && member != but) process::send_signal(*member, SIGKILL);
   }
 }
 

@@ -35,9 +35,13 @@ std::string memberships_of(const process::ProcessId& process);
 /// Whether these are of a process in the cgroup, or in one below it. Pure.
 bool is_member(const std::string& cgroup, const std::string& memberships);
 
-/// SIGKILL for all its processes but one, some hundreds at a time; at once for all (`but` is nothing) where the kernel
-/// offers that. Others, and what is born meanwhile, may be left: to be called until cgroup_members() gives none.
-void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but);
+enum class Pace {
+  in_pieces,  ///< where there are many, a hundred: thousands that end at once take all processors from others
+  at_once     ///< stopped meanwhile, so that none is born: for those whose number does not fall
+};
+/// SIGKILL for all its processes but one. Others, and what is born meanwhile, may be left: to be called until
+/// cgroup_members() gives none.
+void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but, Pace pace = Pace::at_once);
 
 /// Those of the pool where the agent makes them, of all jobs.
 std::vector<std::string> job_cgroups(const std::string& pool);

@@ -10,6 +10,8 @@
 
 #include "base/testing/scratch_folder.h"
 #include "confine/cgroup.h"
+#include "process/testing/child_output.h"
+#include "process/tree.h"
 
 namespace remuda::agent {
 namespace {
@@ -72,6 +74,17 @@ TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {
   ::waitpid(child, nullptr, 0);
   ::close(input[0]);
   ::close(input[1]);
+}
+
+TEST_F(JobCgroupTest, AllAreKilledAtOnceWhereTheirNumberDoesNotFall) {
+  process::ChildProcess child = process::crowd(250);
+  const process::ProcessId keeper = process::process_id(child.pid()).value();
+  ASSERT_TRUE(confine::move_into(made_.folder, keeper));
+  for (const process::ProcessId& one : process::all_descendants(keeper.pid)) confine::move_into(made_.folder, one);
+  kill_members(made_.folder, keeper, Pace::at_once);
+  for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() > 1; ++i) ::usleep(10000);
+  EXPECT_THAT(confine::cgroup_members(made_.folder), testing::ElementsAre(keeper));
+  EXPECT_TRUE(is_empty(made_.folder));
 }
 
 TEST_F(JobCgroupTest, AProcessThatHasEndedCannotBeMoved) {

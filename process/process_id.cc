@@ -11,10 +11,6 @@
 namespace remuda::process {
 namespace {
 
-bool is_running(const ProcessStat& stat) {
-  return (stat.state != 'Z' && stat.state != 'X' && stat.state != 'x') || (stat.state == 'Z' && stat.threads > 1);
-}
-
 const std::string& boot_id() {
   static const std::string id = read_text("/proc/sys/kernel/random/boot_id", 4096).value_or("").substr(0, 36);
   return id;

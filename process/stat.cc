@@ -9,6 +9,10 @@
 
 namespace remuda::process {
 
+bool is_running(const ProcessStat& stat) {
+  return (stat.state != 'Z' && stat.state != 'X' && stat.state != 'x') || (stat.state == 'Z' && stat.threads > 1);
+}
+
 std::optional<ProcessStat> process_stat(int pid) {
   constexpr size_t kLongest = 8192;
   // Fields 3, 4, 9, 14, 15, 20, 22 and 27.

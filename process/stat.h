@@ -20,6 +20,9 @@ struct ProcessStat {
   uint64_t code_end = 0;
 };
 
+/// It is no zombie.
+bool is_running(const ProcessStat& stat);
+
 /// Nothing where there is no such process, or /proc does not show it. The process's name may contain any characters,
 /// and cannot shift the fields.
 std::optional<ProcessStat> process_stat(int pid);

@@ -48,4 +48,14 @@ inline ChildProcess family(const Environment& environment = {}) {
   return std::move(*process);
 }
 
+/// A shell with so many children that wait for ever, and are there; it outlives them.
+inline ChildProcess crowd(int children) {
+  auto process = ChildProcess::spawn({.argv = {"/bin/sh", "-c",
+                                               "for i in $(seq " + std::to_string(children) +
+                                                   "); do sleep 1000 & done; echo; wait; exec sleep 1000"}});
+  EXPECT_TRUE(process) << process.error().message;
+  await(process->output());
+  return std::move(*process);
+}
+
 }  // namespace remuda::process
