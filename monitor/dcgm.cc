@@ -10,8 +10,6 @@
 namespace remuda::monitor {
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 bool is_shown(const Device& device) { return device.kind == DeviceKind::gpu; }
 
 std::string lower_case(std::string text) {
@@ -54,6 +52,12 @@ Labels labels_of(const Device& device, const Moment& moment) {
   return labels;
 }
 
+/// As DCGM counts memory: without what is beyond the last whole one.
+Reading<int64_t> whole_mib(const Reading<int64_t>& bytes) {
+  constexpr int64_t kMiB = 1 << 20;
+  return bytes.has_value() ? Reading<int64_t>(bytes.value() / kMiB) : bytes;
+}
+
 void add(const Device& device, const Moment& moment, Families& families) {
   const Labels labels = labels_of(device, moment);
   const Status& status = device.status;
@@ -68,13 +72,12 @@ void add(const Device& device, const Moment& moment, Families& families) {
   families.gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", labels, status.xid);
   if (device.memory_bytes.has_value() && status.memory_used_bytes.has_value())
     families.gauge("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", labels,
-                   static_cast<double>(device.memory_bytes.value() - status.memory_used_bytes.value() -
-                                       status.memory_reserved_bytes.value_or(0)) /
-                       kMiB);
-  families.gauge("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", labels, status.memory_used_bytes,
-                 1 / kMiB);
+                   whole_mib(device.memory_bytes.value() - status.memory_used_bytes.value() -
+                             status.memory_reserved_bytes.value_or(0)));
+  families.gauge("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", labels,
+                 whole_mib(status.memory_used_bytes));
   families.gauge("DCGM_FI_DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", labels,
-                 status.memory_reserved_bytes, 1 / kMiB);
+                 whole_mib(status.memory_reserved_bytes));
   families.counter("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Number of remapped rows.", labels, status.remapped_rows);
   families.gauge("DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed.", labels, status.remap_failed);
   families.gauge("DCGM_FI_PROF_SM_ACTIVE", "The ratio of cycles an SM has at least 1 warp assigned.", labels,

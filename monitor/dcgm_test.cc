@@ -5,6 +5,7 @@
 namespace remuda::monitor {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -57,6 +58,18 @@ TEST(Dcgm, FeedsTheDashboardForDevicesOfBothMakers) {
   EXPECT_THAT(text, HasSubstr("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" + first + " 0.25"));
   EXPECT_THAT(text, Not(HasSubstr("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" + second))) << "it is not counted there";
   EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_DEV_GPU_TEMP gauge"));
+}
+
+TEST(Dcgm, CountsMemoryInWholeMebibytes) {
+  Inventory machine = mixed_machine();
+  machine.devices.resize(1);
+  machine.devices[0].memory_bytes = (int64_t{81559} << 20) + 700'000;
+  machine.devices[0].status.memory_used_bytes = (int64_t{1000} << 20) + 900'000;
+  machine.devices[0].status.memory_reserved_bytes = (int64_t{500} << 20) + 524'288;
+  const std::string text = dcgm_text({machine, {}, {}});
+  EXPECT_THAT(text, ContainsRegex("DCGM_FI_DEV_FB_FREE\\{.*\\} 80058\n"));
+  EXPECT_THAT(text, ContainsRegex("DCGM_FI_DEV_FB_USED\\{.*\\} 1000\n"));
+  EXPECT_THAT(text, ContainsRegex("DCGM_FI_DEV_FB_RESERVED\\{.*\\} 500\n"));
 }
 
 TEST(Dcgm, NamesTheJobThatHoldsADeviceAlone) {
