@@ -105,11 +105,12 @@ Alert alert_in(const Json& json) {
           .silenced_until_s = number_of(json, "silenced_until_s")};
 }
 
-State state_of(const View& view, bool is_silent) {
+State state_of(const View& view, const Host& host) {
   const Reading<double>& busy = view.device.status.busy;
   const auto has = [&](auto field) { return std::ranges::any_of(view.leases, field); };
-  if (is_silent) return State::unknown;
+  if (host.is_silent()) return State::unknown;
   if (!busy.has_value() && busy.missing().reason == MissingReason::lost) return State::lost;
+  if (!host.knows_pool()) return State::unclear;
   if (has([](const Lease& lease) { return lease.job != 0; })) {
     if (!busy.has_value()) return State::held;
     return busy.value() > kIdle ? State::working : State::idle;
@@ -152,7 +153,7 @@ View view_of(const Device& device, const Host& host, double now_s, const std::ve
     if (text_in(drain, "device") == device.id)
       view.drained = text_in(drain, "reason").empty() ? "drained" : text_in(drain, "reason");
   view.held_s = held_for(view.leases, now_s);
-  view.state = state_of(view, host.is_silent());
+  view.state = state_of(view, host);
   if (host.is_silent())
     silence(view.device.status,
             {MissingReason::stale, fmt::format("{} has been silent for {}", host.name, duration_text(host.silent_s))});
@@ -176,6 +177,8 @@ Result<Host> host_in(const Json& json, double now_s) {
   Host host{.name = text_in(json, "host")};
   const double seen_s = number_of(json, "seen_s", number_of(json, "time_s"));
   host.silent_s = std::max(0.0, now_s - seen_s);
+  if (const auto agent = json.find("agent"); agent != json.end() && agent->is_object())
+    host.has_silent_agent = true, host.known_s = number_of(*agent, "known_s");
   const Json jobs = json.value("jobs", Json());
   for (const Json& lease : entries(jobs, "leases")) host.leases.push_back(lease_in(lease));
   for (const Json& job : entries(jobs, "waiting")) host.waiting.push_back(waiting_in(job));

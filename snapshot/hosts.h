@@ -26,6 +26,7 @@ enum class State {
   foreign,  ///< a process uses it without a lease
   drained,
   free,
+  unclear,  ///< nothing is known of leases
   lost,     ///< it does not answer any more
   unknown,  ///< its host is silent
 };
@@ -35,14 +36,12 @@ enum class State {
 template <>
 struct remuda::Words<remuda::snapshot::State> {
   using S = snapshot::State;
-  static constexpr std::array table{std::pair{S::working, "working"},
-                                    std::pair{S::idle, "held but idle"},
-                                    std::pair{S::held, "held, load unknown"},
-                                    std::pair{S::foreign, "used without a lease"},
-                                    std::pair{S::drained, "drained"},
-                                    std::pair{S::free, "free"},
-                                    std::pair{S::lost, "lost"},
-                                    std::pair{S::unknown, "not seen"}};
+  static constexpr std::array table{
+      std::pair{S::working, "working"},         std::pair{S::idle, "held but idle"},
+      std::pair{S::held, "held, load unknown"}, std::pair{S::foreign, "used without a lease"},
+      std::pair{S::drained, "drained"},         std::pair{S::free, "free"},
+      std::pair{S::unclear, "holder unknown"},  std::pair{S::lost, "lost"},
+      std::pair{S::unknown, "not seen"}};
 };
 
 namespace remuda::snapshot {
@@ -115,7 +114,9 @@ struct View {
 
 struct Host {
   std::string name;
-  double silent_s = 0;  ///< for how long it was not heard of
+  double silent_s = 0;            ///< for how long it was not heard of
+  bool has_silent_agent = false;  ///< what is here of leases and queue is that of `known_s`
+  double known_s = 0;             ///< then: in seconds since 1970; 0: nothing is known of them
   std::vector<View> devices;
   std::vector<Lease> leases;
   std::vector<Waiting> waiting;  ///< in the order of their turns
@@ -123,6 +124,7 @@ struct Host {
   std::vector<Alert> alerts;
 
   bool is_silent() const { return silent_s > kSilent_s; }
+  bool knows_pool() const { return !has_silent_agent || known_s > 0; }
 };
 
 struct Seen {

@@ -46,7 +46,8 @@ std::string waiting_text(const Seen& seen) {
     for (const Waiting& job : host.waiting)
       if (job.starts_s > seen.time_s && (next_s == 0 || job.starts_s < next_s)) next_s = job.starts_s;
   }
-  if (waiting == 0) return "nobody waits";
+  if (waiting == 0)
+    return std::ranges::all_of(seen.hosts, &Host::knows_pool) ? "nobody waits" : "the queue is not known";
   return fmt::format("{} waiting{}", waiting,
                      next_s > 0 ? ", the next starts within " + duration_text(next_s - seen.time_s) : "");
 }
@@ -115,6 +116,14 @@ std::string top_sentence(const Seen& seen, const Histories& histories) {
       kinds.size() > 1 ? fmt::format(" of {} kinds", kinds.size()) : "",
       counted(static_cast<double>(seen.hosts.size()), "host"), states.empty() ? "" : ": ", fmt::join(states, ", "),
       waiting_text(seen), alerts > 0 ? counted(static_cast<double>(alerts), "alert") : "no alerts");
+}
+
+std::string agent_sentence(const Host& host, double now_s, const std::string& as_of) {
+  if (!host.has_silent_agent) return "";
+  if (!host.knows_pool())
+    return fmt::format("the agent of {} does not answer: nothing is known of leases and queue", host.name);
+  return fmt::format("the agent of {} has not answered for {}: leases and queue as of {}", host.name,
+                     duration_text(now_s - host.known_s), as_of);
 }
 
 std::string job_text(const std::string& user, const std::string& name, int64_t job) {

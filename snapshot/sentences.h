@@ -12,6 +12,10 @@ namespace remuda::snapshot {
 /// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert."
 std::string top_sentence(const Seen& seen, const Histories& histories);
 
+/// How old what is shown of leases and queue is, of a host whose agent does not answer; empty where it does. `as_of`:
+/// Host::known_s, as a clock on the wall shows it.
+std::string agent_sentence(const Host& host, double now_s, const std::string& as_of);
+
 /// "ana's fit (job 7)", "ana's job 7"; the user alone where there is no job.
 std::string job_text(const std::string& user, const std::string& name, int64_t job);
 

@@ -16,8 +16,9 @@ namespace {
 
 /// As the page calls them.
 const std::map<State, std::string> kStates{
-    {State::working, "working"}, {State::idle, "idle"}, {State::held, "held"}, {State::foreign, "foreign"},
-    {State::drained, "drained"}, {State::free, "free"}, {State::lost, "lost"}, {State::unknown, "unknown"}};
+    {State::working, "working"}, {State::idle, "idle"},       {State::held, "held"},
+    {State::foreign, "foreign"}, {State::drained, "drained"}, {State::free, "free"},
+    {State::unclear, "unclear"}, {State::lost, "lost"},       {State::unknown, "unknown"}};
 
 Histories histories_of(const Json& one) {
   Histories histories;
@@ -33,8 +34,9 @@ Histories histories_of(const Json& one) {
 Json said_of(const Json& one) {
   const Seen seen = seen_in(one["snapshot"]).value();
   Json devices = Json::array(), queue = Json::array(), runs = Json::array(), costs = Json::array(),
-       missing = Json::array();
+       missing = Json::array(), agents = Json::array();
   for (const Host& host : seen.hosts) {
+    if (const std::string agent = agent_sentence(host, seen.time_s, "07:31"); !agent.empty()) agents.push_back(agent);
     for (const View& view : host.devices)
       devices.push_back({{"key", view.key}, {"state", kStates.at(view.state)}, {"holders", view.holders}});
     for (const Waiting& job : host.waiting) queue.push_back(queue_sentence(job, seen.time_s));
@@ -45,6 +47,7 @@ Json said_of(const Json& one) {
   for (const auto& [reason, of] : missing_reasons(seen)) missing.push_back({{"reason", reason}, {"of", of}});
   return {{"sentence", top_sentence(seen, histories_of(one))},
           {"devices", devices},
+          {"agents", agents},
           {"queue", queue},
           {"runs", runs},
           {"costs", costs},

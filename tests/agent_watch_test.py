@@ -3,13 +3,16 @@
 
 agent_watch_test.py REMUDA MACHINE     exit status 77 where this process cannot become other users
 """
+import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 from agent_client import PATIENCE_S, Agent, eventually
 
@@ -82,6 +85,55 @@ class AgentWatchTest(unittest.TestCase):
         self.assertRegex(said.read_text(), "does not answer at .*: no word for 1 s")
         self.agent.process.send_signal(signal.SIGCONT)
         self.assertTrue(eventually(lambda: "remuda_agent_answers 1" in self.metrics(), 20))
+
+    def start_web(self):
+        """Returns what asks it for a snapshot."""
+        web = self.agent.start_as(ADA, "web", "--listen", "127.0.0.1:0")
+        self.addCleanup(web.communicate, timeout=PATIENCE_S)
+        self.addCleanup(web.send_signal, signal.SIGTERM)
+        address = re.search(r"(http://\S+)/#token=(\S+)", next(line for line in web.stdout if "#token=" in line))
+        request = urllib.request.Request(address[1] + "/api/snapshot", headers={"Authorization": "Bearer " + address[2]})
+
+        def snapshot():
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return json.load(answer)
+
+        return snapshot
+
+    def test_the_page_goes_on_with_devices_and_with_leases_and_queue_as_they_were(self):
+        snapshot = self.start_web()
+        job = self.agent.start_as(ADA, "run", "--name", "work", "--", "sleep", "1000")
+        self.addCleanup(job.communicate, timeout=PATIENCE_S)
+        self.assertTrue(eventually(lambda: snapshot()["jobs"]["leases"]))
+        self.assertNotIn("agent", snapshot())
+        self.agent.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.agent.process.send_signal, signal.SIGCONT)
+        self.assertTrue(eventually(lambda: "agent" in snapshot()))
+        stopped_s = time.time()
+        for _ in range(3):
+            seen = snapshot()
+            self.assertIn("does not answer", seen["agent"]["error"])
+            self.assertLess(seen["agent"]["known_s"], stopped_s, "the time when it was so")
+            self.assertEqual(seen["jobs"]["leases"][0]["name"], "work")
+            self.assertGreater(seen["seen_s"], stopped_s - 1, "devices are those of now")
+            self.assertGreaterEqual(len(seen["inventory"]["devices"]), 8)
+            time.sleep(0.5)
+        self.agent.process.send_signal(signal.SIGCONT)
+        self.assertTrue(eventually(lambda: "agent" not in snapshot()))
+        self.assertEqual(self.agent.run_as(ADA, "cancel", "1").returncode, 0)
+        self.assertTrue(eventually(lambda: not snapshot()["jobs"]["leases"]))
+
+    def test_a_page_that_is_started_while_the_agent_is_down_shows_devices_and_says_so(self):
+        self.agent.kill()
+        snapshot = self.start_web()
+        self.assertTrue(eventually(lambda: "agent" in snapshot()))
+        seen = snapshot()
+        self.assertNotIn("known_s", seen["agent"])
+        self.assertNotIn("jobs", seen)
+        self.assertGreaterEqual(len(seen["inventory"]["devices"]), 8)
+        self.agent.start()
+        self.assertTrue(eventually(lambda: "agent" not in snapshot()))
+        self.assertEqual(snapshot()["jobs"]["leases"], [])
 
     def test_a_watcher_that_is_started_while_the_agent_is_down_says_so(self):
         self.agent.kill()

@@ -120,6 +120,7 @@ Tone tone_of(State state) {
       return Tone::warn;
     case State::lost:
       return Tone::bad;
+    case State::unclear:
     case State::free:
     case State::drained:
     case State::unknown:
@@ -226,6 +227,8 @@ std::string who_text(const View& view, const snapshot::Histories& histories) {
       return with("no lease");
     case State::drained:
       return view.drained == "drained" ? view.drained : "drained: " + view.drained;
+    case State::unclear:
+      return "unknown";
     case State::lost:
       return with("lost");
     case State::unknown:

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "snapshot/sentences.h"
+
 namespace remuda::top {
 namespace {
 
@@ -83,6 +85,9 @@ Picture next_picture(snapshot::Source& source, Range range, const Picture& befor
   if (has_more) picture.histories = histories_of(source, *seen, range);
   picture.range = range;
   picture.clock = clock_at(seen->time_s);
+  picture.old.clear();
+  for (const snapshot::Host& host : seen->hosts)
+    if (host.has_silent_agent) picture.old.push_back(agent_sentence(host, seen->time_s, clock_at(host.known_s)));
   picture.seen = std::move(seen);
   picture.trouble.clear();
   return picture;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "snapshot/hosts.h"
 #include "snapshot/source.h"
@@ -15,6 +16,7 @@ struct Picture {
   Range range = Range::hour;      ///< that they are of
   std::string clock;              ///< when it was, by the clock on the wall: "14:20:31"
   std::string trouble;            ///< why there is nothing newer; empty: it is the newest
+  std::vector<std::string> old;   ///< sentences on parts of it that are older than the rest
 };
 
 double seconds_of(Range range);

@@ -48,6 +48,9 @@ std::vector<Cells> head_of(const Picture& picture, const Choice& choice, size_t 
              picture.seen ? fmt::format("{}; what you see is of {}", picture.trouble, picture.clock) : picture.trouble,
              width, 0, charset, Tone::bad))
       head.push_back(fitted(std::move(line), width, charset));
+  for (const std::string& text : picture.old)
+    for (Cells& line : wrapped(text, width, 0, charset, Tone::warn))
+      head.push_back(fitted(std::move(line), width, charset));
   const std::string sentence = picture.seen ? top_sentence(*picture.seen, picture.histories) : "";
   for (Cells& line : wrapped(sentence, width, 0, charset, Tone::strong))
     if (!line.empty()) head.push_back(fitted(std::move(line), width, charset));

@@ -174,6 +174,38 @@ TEST(TopScreen, TroubleIsSaidAndWhatWasSeenStays) {
   EXPECT_THAT(text_of(frame_of(nothing, {}, {24, 80}, Charset::utf8)), HasSubstr("the agent does not answer"));
 }
 
+/// Says what a snapshot of a recording has, with what an agent that is silent leaves of it.
+class SilentAgent final : public snapshot::Source {
+ public:
+  explicit SilentAgent(Json agent) : agent_(std::move(agent)) {}
+  Result<Json> snapshot() override {
+    Json snapshot = parse_json(snapshot_text(), "a snapshot").value();
+    snapshot["agent"] = agent_;
+    return snapshot;
+  }
+  Result<snapshot::History> history(const snapshot::HistoryQuery& query) override {
+    return snapshot::unknown_history(query);
+  }
+
+ private:
+  static std::string snapshot_text() {
+    return R"({"version": 1, "time_s": 1000, "seen_s": 1000, "host": "a", "source": "live", "inventory": {"version": 1,
+      "host": "a", "devices": [{"id": "G", "kind": "gpu", "index": 0, "status": {"busy": 0.5}}]}})";
+  }
+  const Json agent_;
+};
+
+TEST(TopScreen, AnAgentThatIsSilentIsSaidWithTheAgeOfWhatItHadTold) {
+  SilentAgent told(Json{{"error", "no"}, {"known_s", 980}}), never(Json{{"error", "no"}});
+  const auto text_of_source = [](snapshot::Source& source) {
+    return text_of(frame_of(next_picture(source, Range::hour, {}), {}, {16, 100}, Charset::ascii));
+  };
+  EXPECT_THAT(text_of_source(told), HasSubstr("the agent of a has not answered for 20 s: leases and queue as of "));
+  EXPECT_THAT(text_of_source(told), HasSubstr("1 free"));
+  EXPECT_THAT(text_of_source(never), HasSubstr("nothing is known of leases and queue"));
+  EXPECT_THAT(text_of_source(never), HasSubstr("1 holder unknown; the queue is not known"));
+}
+
 RC_GTEST_PROP(TopScreen, AnyNamesInAnySizeFillTheScreenAndNoMore, (const std::string& name, const std::string& other)) {
   static const Picture kDemo = demo_picture();
   Picture picture = kDemo;

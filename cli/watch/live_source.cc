@@ -78,25 +78,24 @@ void add_next_start(const run::Caretaker& caretaker, const pool::PoolState& stat
   }
 }
 
-Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
+/// What the pool says of leases, queue and runs. An error of kind `unavailable` while its agent does not answer.
+Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, double now_s) {
   REMUDA_TRY(loop.pool_read());
   run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  const Inventory& inventory = caretaker.inventory();
-  const double now_s = wall_s();  // the inventory's time is another one where it is a recorded machine's
-  Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", inventory.host}, {"seen_s", now_s}, {"source", "live"}};
-  snapshot["inventory"] = to_json(inventory);
-  snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
-  add_uses(uses, loop.moment().policy, snapshot["jobs"]["leases"]);
-  add_next_start(caretaker, state, now_s, snapshot["jobs"]["waiting"]);
-  REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
-  Json& drains = snapshot["drains"] = Json::array();
+  Json known;
+  known["jobs"] =
+      pool_json(state, held_without_job(caretaker, state), caretaker.inventory(), now_s, policy_or_none(caretaker));
+  add_uses(uses, loop.moment().policy, known["jobs"]["leases"]);
+  add_next_start(caretaker, state, now_s, known["jobs"]["waiting"]);
+  REMUDA_ASSIGN(known["past"], past_leases(caretaker.pool()));
+  Json& drains = known["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
-  Json& runs = snapshot["runs"] = Json::array();
+  Json& runs = known["runs"] = Json::array();
   for (const pool::Job& job : state.jobs)
     if (job.state == pool::JobState::running && job.run.is_fresh(now_s))
       runs.push_back({{"job", job.id}, {"user", job.user}, {"name", job.name}, {"run", fields::write(job.run)}});
-  return snapshot;
+  return known;
 }
 
 /// The measures of `query` that there are; all of them have the names of monitor's.
@@ -134,10 +133,29 @@ const monitor::LeaseUses& LiveSource::uses_beside(WatchLoop& loop) {
   return others_uses_;
 }
 
+/// Devices as they are now. While an agent does not answer, the rest is as it was, with the time when that was so.
+Result<Json> LiveSource::seen_through(WatchLoop& loop) {
+  const double now_s = wall_s();  // the inventory's time is another one where it is a recorded machine's
+  const Inventory& machine = loop.moment().machine;
+  Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", machine.host}, {"seen_s", now_s}, {"source", "live"}};
+  snapshot["inventory"] = to_json(machine);
+  if (auto known = known_through(loop, uses_beside(loop), now_s)) {
+    known_ = std::move(*known);
+    known_s_ = now_s;
+  } else if (known.error().kind == ErrorKind::unavailable) {
+    snapshot["agent"]["error"] = known.error().message;
+    if (known_s_ > 0) snapshot["agent"]["known_s"] = known_s_;
+  } else {
+    return tl::unexpected(std::move(known.error()));
+  }
+  snapshot.update(known_);
+  return snapshot;
+}
+
 Result<Json> LiveSource::snapshot() {
   Json snapshot;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    REMUDA_ASSIGN(snapshot, seen_through(loop, uses_beside(loop)));
+    REMUDA_ASSIGN(snapshot, seen_through(loop));
     Json& alerts = snapshot["alerts"] = Json::array();
     for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
     return {};

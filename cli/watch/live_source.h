@@ -23,10 +23,13 @@ class LiveSource : public snapshot::Source {
 
  private:
   const monitor::LeaseUses& uses_beside(WatchLoop& loop);
+  Result<Json> seen_through(WatchLoop& loop);
 
   const std::string user_, folder_;
   monitor::LeaseUses others_uses_;  ///< what the process counts that keeps the history, where that is another one
   double others_read_s_ = -kNever_s;
+  Json known_ = Json::object();  ///< what the pool said last; empty: nothing yet
+  double known_s_ = 0;           ///< when, in seconds since 1970
   WatchThread watch_;
 };
 

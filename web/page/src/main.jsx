@@ -9,7 +9,7 @@ import { Map_ } from './map.jsx';
 import { coloursOf, hostsOf, idleTimes } from './model.js';
 import { Panel } from './panel.jsx';
 import { Runs } from './runs.jsx';
-import { topSentence } from './sentences.js';
+import { agentSentence, topSentence } from './sentences.js';
 import { fetchHistory, follow } from './stream.js';
 import { Alerts, DeviceTable, Queue } from './tables.jsx';
 import { clock } from './text.js';
@@ -91,13 +91,14 @@ function Page({ token }) {
   const chosen = hosts.flatMap((host) => host.devices).find((view) => view.key === address.gpu);
   const sentence = snapshot ? topSentence(hosts, idle) : 'Reading the machine.';
   useEffect(() => { document.title = hosts.length > 0 ? `${hosts[0].name} – remuda` : 'remuda'; }, [hosts[0]?.name]);
+  const old = hosts.map((host) => agentSentence(host, clock(host.agent?.known_s ?? 0))).filter(Boolean).join('; ');
   const show = (part) => !embedded || embedded === part;
   return (
     <>
       <header>
         <p class="brand">remuda{snapshot && <span> {snapshot.source === 'recording' ? 'a recording, at ' : ''}<time>{clock(nowS, true)}</time></span>}</p>
         <h1>{sentence.replace(/(\d) /g, '$1\u00a0')}</h1>
-        <p class="trouble" role="status">{trouble && `${trouble}${snapshot ? `; what you see is of ${clock(nowS, true)}` : ''}`}</p>
+        <p class="trouble" role="status">{trouble ? `${trouble}${snapshot ? `; what you see is of ${clock(nowS, true)}` : ''}` : old}</p>
       </header>
       <div class={`columns${chosen ? ' with-panel' : ''}${trouble && snapshot ? ' stale' : ''}`}>
         <main ref={main}>

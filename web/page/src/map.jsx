@@ -4,7 +4,7 @@ import { mapLayout, pairsOf, pairText, pairWord } from './layout.js';
 import { deviceSentence } from './sentences.js';
 import { duration, ofBytes, percent } from './text.js';
 
-const STATE_NOTES = { idle: 'idle', foreign: 'no lease', drained: 'drained', lost: 'lost', unknown: 'not seen', free: 'free', held: '' };
+const STATE_NOTES = { idle: 'idle', foreign: 'no lease', drained: 'drained', unclear: '', lost: 'lost', unknown: 'not seen', free: 'free', held: '' };
 
 /// As much of a text as a chip of that width has room for.
 function fitting(text, width) {

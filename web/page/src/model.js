@@ -43,7 +43,9 @@ export function hostsOf(snapshot) {
         drains: host.drains ?? [],
         alerts: host.alerts ?? [],
         runs: host.runs ?? [],
+        agent: host.agent, // where it does not answer
       };
+      view.knowsPool = !view.agent || view.agent.known_s > 0;
       view.isSilent = view.silentS > SILENT_S;
       view.devices = devicesOf(view);
       return view;
@@ -99,6 +101,7 @@ export const STATES = {
   foreign: 'used without a lease',
   drained: 'drained',
   free: 'free',
+  unclear: 'holder unknown',
   lost: 'lost',
   unknown: 'not seen',
 };
@@ -106,6 +109,7 @@ export const STATES = {
 function stateOf(view, host) {
   if (host.isSilent) return 'unknown';
   if (view.busy.missing === 'lost') return 'lost';
+  if (!host.knowsPool) return 'unclear';
   if (view.leases.some((lease) => lease.job !== undefined)) {
     if (view.busy.value === undefined) return 'held';
     return view.busy.value > IDLE ? 'working' : 'idle';

@@ -25,7 +25,7 @@ function waitingText(hosts) {
   const waiting = hosts.flatMap((host) => host.waiting);
   const { nowS } = hosts[0] ?? {};
   const starts = waiting.map((job) => job.starts_s).filter((startsS) => startsS > nowS);
-  if (waiting.length === 0) return 'nobody waits';
+  if (waiting.length === 0) return hosts.every((host) => host.knowsPool) ? 'nobody waits' : 'the queue is not known';
   return `${waiting.length} waiting${starts.length > 0 ? `, the next starts within ${duration(Math.min(...starts) - nowS)}` : ''}`;
 }
 
@@ -42,6 +42,14 @@ function stateText(state, devices, hosts, idleS) {
     text += `, as ${silent.map((host) => `${host.name} has been silent for ${duration(host.silentS)}`).join(' and ')}`;
   }
   return text;
+}
+
+/// How old what is shown of leases and queue is, of a host whose agent does not answer; empty where it does. `asOf`: when it
+/// was known, as a clock shows it.
+export function agentSentence({ name, nowS, agent, knowsPool }, asOf) {
+  if (!agent) return '';
+  if (!knowsPool) return `the agent of ${name} does not answer: nothing is known of leases and queue`;
+  return `the agent of ${name} has not answered for ${duration(nowS - agent.known_s)}: leases and queue as of ${asOf}`;
 }
 
 /// "ana's fit (job 7)"

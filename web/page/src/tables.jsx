@@ -82,8 +82,8 @@ export function Queue({ hosts, nowS }) {
   const waiting = hosts.flatMap((host) => host.waiting.map((job) => ({ host, job })));
   return (
     <section aria-labelledby="queue-title">
-      <h2 id="queue-title">Queue</h2>
-      {waiting.length === 0 ? <p class="note">Nobody waits.</p> : (
+      <h2 id="queue-title">Queue{hosts.some((host) => host.agent?.known_s) && <small> as it was</small>}</h2>
+      {waiting.length === 0 ? <p class="note">{hosts.every((host) => host.knowsPool) ? 'Nobody waits.' : 'Not known.'}</p> : (
         <ol class="queue">
           {waiting.map(({ host, job }) => (
             <li key={`${host.name} ${job.id}`} data-row={JSON.stringify(job)}>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { hostsOf, idleTimes } from '../src/model.js';
-import { costText, missingReasons, queueSentence, runSentence, topSentence } from '../src/sentences.js';
+import { agentSentence, costText, missingReasons, queueSentence, runSentence, topSentence } from '../src/sentences.js';
 
 const KEYS = ['busy', 'memory_used_bytes', 'power_watts', 'temperature_c', 'sm_clock_mhz', 'tensor_active'];
 const cases = JSON.parse(readFileSync(new URL('../../../testdata/sentences.json', import.meta.url)));
@@ -17,6 +17,7 @@ for (const one of cases)
     const said = {
       sentence: topSentence(hosts, idleTimes(hosts, historiesOf(one))),
       devices: views.map(({ key, state, holders }) => ({ key, state, holders })),
+      agents: hosts.map((host) => agentSentence(host, '07:31')).filter(Boolean),
       queue: hosts.flatMap((host) => host.waiting).map((job) => queueSentence(job, one.snapshot.time_s)),
       runs: hosts.flatMap((host) => host.runs.map((run) => runSentence(run, host.seenS))),
       costs: hosts.flatMap((host) => host.leases).map((lease) => costText(lease.use)).filter(Boolean),
