@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,45 +15,61 @@
 namespace remuda::pool {
 namespace {
 
-/// A pass over a long queue takes milliseconds, and people wait for the answer.
-constexpr size_t kMostWaiting = 200;
 constexpr int kMostSteps = 300;
 
 /// A pool that nobody looks after but this.
 class Play {
  public:
-  Play(PoolState state, int64_t id, const Inventory& inventory, const std::vector<place::Held>& foreign,
-       const Policy& policy, double now_s)
+  Play(PoolState state, const Inventory& inventory, const std::vector<place::Held>& foreign, const Policy& policy,
+       double now_s)
       : state_(std::move(state)),
-        id_(id),
         inventory_(inventory),
         foreign_(foreign),
         policy_(policy),
         begun_s_(now_s),
         now_s_(now_s) {}
 
-  Forecast run() {
-    if (static_cast<size_t>(std::ranges::count(state_.jobs, JobState::waiting, &Job::state)) > kMostWaiting)
-      return {.unknown = fmt::format("more than {} jobs wait", kMostWaiting)};
-    if (const Job* job = std::as_const(state_).find(id_); !job || job->cancelled)
-      return {.unknown = "it is not to start"};
+  /// Until it is known of all of these.
+  std::map<int64_t, Forecast> run(std::vector<int64_t> ids) {
+    std::map<int64_t, Forecast> known;
+    const auto rest = [&](const auto& why) {
+      for (const int64_t id : ids) known[id] = {.unknown = why(id)};
+      return known;
+    };
+    if (static_cast<size_t>(std::ranges::count(state_.jobs, JobState::waiting, &Job::state)) > kMostInForecast)
+      return rest([](int64_t) { return fmt::format("more than {} jobs wait", kMostInForecast); });
     for (int step = 0; step < kMostSteps; ++step) {
       schedule(state_, inventory_, foreign_, policy_, now_s_);
       see_who_leaves();
-      const Job* job = std::as_const(state_).find(id_);
-      if (!job || job->state == JobState::ended || job->cancelled)
-        return {.unknown = "a job that must end well before it is being ended"};
-      if (job->state == JobState::running) return {.starts_s = now_s_, .unknown = ""};
+      std::erase_if(ids, [&](int64_t id) {
+        auto forecast = settled(id, step == 0);
+        if (forecast) known[id] = std::move(*forecast);
+        return forecast.has_value();
+      });
+      if (ids.empty()) return known;
       const double next_s = next();
-      if (next_s == kNever_s) return {.unknown = obstacle(*job)};
+      if (next_s == kNever_s) return rest([&](int64_t id) { return obstacle(*std::as_const(state_).find(id)); });
       now_s_ = next_s;
       end_what_is_due();
     }
-    return {.unknown = "too much happens before"};
+    return rest([](int64_t) { return std::string("too much happens before"); });
   }
 
  private:
   static double grace_of(const Job& job) { return std::max(1.0, job.grace_s); }
+
+  /// What is known of it by now: it starts, or never does.
+  std::optional<Forecast> settled(int64_t id, bool is_first) const {
+    const Job* job = state_.find(id);
+    const bool is_over = !job || job->state == JobState::ended || job->cancelled;
+    if (is_over && is_first) return Forecast{.unknown = "it is not to start"};
+    if (is_over) return Forecast{.unknown = "a job that must end well before it is being ended"};
+    if (job->state != JobState::running) return std::nullopt;
+    std::set<int64_t> before;
+    for (const std::string& device : job->devices)
+      if (const auto had = had_.find(device); had != had_.end()) before.insert(had->second.begin(), had->second.end());
+    return Forecast{.starts_s = now_s_, .devices = job->devices, .ends = before.size(), .unknown = ""};
+  }
 
   /// Jobs that are to make room from now on.
   void see_who_leaves() {
@@ -82,6 +99,13 @@ class Play {
     std::vector<int64_t> due;
     for (const Job& job : state_.jobs)
       if (job.state == JobState::running && end_of(job) <= now_s_) due.push_back(job.id);
+    for (const Lease& lease : state_.leases) {
+      if (std::ranges::find(due, lease.job) == due.end()) continue;
+      had_[lease.device].insert(lease.job);
+      const auto device = std::ranges::find(inventory_.devices, lease.device, &Device::id);
+      if (device != inventory_.devices.end() && device->status.memory_used_bytes.has_value())
+        device->status.memory_used_bytes = 0;  // it goes with the job
+    }
     for (const int64_t id : due) {
       const Job& job = *std::as_const(state_).find(id);
       const bool makes_room = leaves_s_.erase(id) > 0;
@@ -134,20 +158,25 @@ class Play {
   }
 
   PoolState state_;
-  const int64_t id_;
-  const Inventory& inventory_;
+  Inventory inventory_;  ///< what jobs use of its memory goes with them
   const std::vector<place::Held>& foreign_;
   const Policy& policy_;
   const double begun_s_;
   double now_s_;
-  std::map<int64_t, double> leaves_s_;  ///< by job that makes room: when it has
+  std::map<int64_t, double> leaves_s_;            ///< by job that makes room: when it has
+  std::map<std::string, std::set<int64_t>> had_;  ///< by device: the jobs that have ended on it since
 };
 
 }  // namespace
 
 Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
                   const Policy& policy, double now_s) {
-  return Play(std::move(state), job, inventory, held, policy, now_s).run();
+  return forecasts(std::move(state), {job}, inventory, held, policy, now_s)[job];
+}
+
+std::map<int64_t, Forecast> forecasts(PoolState state, const std::vector<int64_t>& jobs, const Inventory& inventory,
+                                      const std::vector<place::Held>& held, const Policy& policy, double now_s) {
+  return Play(std::move(state), inventory, held, policy, now_s).run(jobs);
 }
 
 }  // namespace remuda::pool

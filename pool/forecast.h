@@ -2,6 +2,8 @@
 // nobody submits another. Pure: schedule() itself decides, on a copy of the pool.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +15,14 @@
 
 namespace remuda::pool {
 
+/// Where more jobs wait, nothing is known: a pass over a long queue takes milliseconds, and people wait for the answer.
+inline constexpr size_t kMostInForecast = 200;
+
 struct Forecast {
-  std::optional<double> starts_s;  ///< seconds since 1970
-  std::string unknown;             ///< a clause, where that is nothing: why nobody can know
+  std::optional<double> starts_s;    ///< seconds since 1970
+  std::vector<std::string> devices;  ///< ids: on which, then
+  size_t ends = 0;                   ///< jobs that have these before, and end at their limits: sooner if one does
+  std::string unknown;               ///< a clause, where nothing of that is known: why nobody can know
 };
 
 /// Of a waiting job that stands for no array. `held` as for schedule(). What lasts as long as people like is unknown: a
@@ -28,5 +35,9 @@ struct Forecast {
 /// job counts as ended.
 Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
                   const Policy& policy, double now_s);
+
+/// The same of several, in no more time than that of the last to start takes.
+std::map<int64_t, Forecast> forecasts(PoolState state, const std::vector<int64_t>& jobs, const Inventory& inventory,
+                                      const std::vector<place::Held>& held, const Policy& policy, double now_s);
 
 }  // namespace remuda::pool

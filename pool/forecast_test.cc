@@ -29,6 +29,28 @@ TEST_F(ForecastTest, AddsUpTheTimeLimitsOfThoseBefore) {
   EXPECT_EQ(of(last).unknown, "");
 }
 
+TEST_F(ForecastTest, SaysOnWhichDevicesAndWhatMustEndThere) {
+  add_limited("ada", 2, 1000);
+  add_limited("bob", 2, 300);
+  look();
+  const int64_t pair = add_limited("eve", 2, 100), last = add("cat", 2);
+  const auto all = forecasts(state, {pair, last}, box, foreign, policy, 100);
+  EXPECT_EQ(all.at(pair).devices, (std::vector<std::string>{"gpu:2", "gpu:3"}));
+  EXPECT_EQ(all.at(pair).ends, 1u) << "ada's goes on, elsewhere";
+  EXPECT_EQ(all.at(last).starts_s, 500);
+  EXPECT_EQ(all.at(last).ends, 2u) << "bob's, and then eve's";
+  for (const int64_t id : {pair, last}) EXPECT_EQ(all.at(id).starts_s, of(id).starts_s) << "alone it is the same";
+}
+
+TEST_F(ForecastTest, TheMemoryThatAJobUsesComesFreeWithIt) {
+  add_limited("ada", 4, 1000);
+  look();
+  for (Device& device : box.devices) device.status.memory_used_bytes = int64_t{15} << 30;
+  Job job = test_job("bob", 2);
+  job.request.memory_bytes = int64_t{12} << 30;
+  EXPECT_EQ(of(add(job)).starts_s, 1100);
+}
+
 TEST_F(ForecastTest, KnowsNothingBehindAJobWithoutALimit) {
   add_limited("ada", 4, 1000);
   look();

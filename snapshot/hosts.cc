@@ -66,13 +66,16 @@ Lease lease_in(const Json& json) {
 
 Waiting waiting_in(const Json& json) {
   const auto request = json.find("request");
+  std::vector<std::string> would_start;
+  for (const Json& one : entries(json, "would_start")) would_start.push_back(text_in(one, "change"));
   return {.id = number_of<int64_t>(json, "id"),
           .user = text_in(json, "user"),
           .name = text_in(json, "name"),
           .why = text_in(json, "why"),
           .submitted_s = number_of(json, "submitted_s"),
           .starts_s = number_of(json, "starts_s"),
-          .count = request != json.end() && request->is_object() ? number_of<int>(*request, "count", 1) : 1};
+          .count = request != json.end() && request->is_object() ? number_of<int>(*request, "count", 1) : 1,
+          .would_start = std::move(would_start)};
 }
 
 Run run_in(const Json& json, const std::vector<View>& devices, double seen_s) {

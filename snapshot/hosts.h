@@ -72,8 +72,9 @@ struct Waiting {
   int64_t id = 0;
   std::string user, name, why;
   double submitted_s = 0;
-  double starts_s = 0;  ///< when it starts at the latest, by the time limits of others; 0: not known
-  int count = 1;        ///< devices wanted
+  double starts_s = 0;                   ///< when it starts at the latest, by the time limits of others; 0: not known
+  int count = 1;                         ///< devices wanted
+  std::vector<std::string> would_start;  ///< what it would have to give up to start at once: "with -n 1"; one suffices
 };
 
 /// What a run within a job said of itself last.

@@ -61,7 +61,7 @@ LEASES = [
     *lease(52, "dora", "notebook", (5,), minute(-160), command=["jupyter", "lab"]),
     *lease(47, "ana", "prepare", (6,), minute(-40), minute(21)),
     *(entry for n, (begin, end) in enumerate(EVALS)
-      for entry in lease(60 + n, "cho", f"eval-{n}", (4,), minute(begin), minute(end) if end < 60 else None)),
+      for entry in lease(60 + n, "cho", f"eval-{n}", (4,), minute(begin), minute(end) if end < 60 else None, minute(begin + 40))),
 ]
 
 
@@ -176,11 +176,10 @@ def main():
             "waiting": [
                 waiting(70, "fay", "pretrain", minute(-30), 4,
                         "4 are wanted, and 1 of the 7 GPUs that suit is free: gpu:0 is held by ana (job 41), gpu:1 is held by ana "
-                        "(job 41), gpu:2 is held by ben (job 44), and 3 more", any_model=True, memory_bytes=24 * GIB)
-                | {"starts_s": minute(190)},
+                        "(job 41), gpu:2 is held by ben (job 44), and 3 more", any_model=True, memory_bytes=24 * GIB) | {"time_limit_s": 21600},
                 waiting(71, "cho", "eval-all", minute(38), 2,
                         "2 are wanted, and none of the 2 GPUs that suit is free: gpu:2 is held by ben (job 44), gpu:3 is held by "
-                        "ben (job 44)", model="*3090"),
+                        "ben (job 44)", model="*3090") | {"time_limit_s": 1200},
                 waiting(72, "gus", "<b>sweep</b>", minute(50), 1,
                         "1 is wanted, and the only GPU that suits is not free: gpu:5 is held by dora (job 52)", model="*V100*"),
             ],

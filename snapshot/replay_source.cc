@@ -9,6 +9,7 @@
 #include "device/fields.h"
 #include "recorded/import.h"
 #include "snapshot/lease_use.h"
+#include "snapshot/recorded_pool.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -69,7 +70,7 @@ Json inventory_at(const Inventory& inventory, double time_s) {
   return json;
 }
 
-Json host_at(const Recording& recording, double time_s) {
+Json seen_at(const Recording& recording, double time_s) {
   const Json none = Json::object();
   const Json& jobs = recording.jobs.is_object() ? recording.jobs : none;
   const Json leases = jobs.value("leases", Json()), waiting = jobs.value("waiting", Json());
@@ -84,6 +85,20 @@ Json host_at(const Recording& recording, double time_s) {
   host["runs"] = present(recording.runs, "since_s", time_s);
   host["alerts"] = present(recording.alerts, "since_s", time_s);
   return host;
+}
+
+/// Adds what becomes of those that wait, and how users stand, where the recording does not say so itself.
+void add_future(const Inventory& inventory, double time_s, pool::LatestOutlooks& outlooks, Json& host) {
+  static const pool::Policy kNone;
+  const RecordedPool recorded = recorded_pool(host, kNone);
+  const auto& known = outlooks.of({recorded.state, inventory, recorded.held, kNone, time_s}, time_s);
+  for (Json& job : host["jobs"]["waiting"]) {
+    const bool is_told = !job.is_object() || job.contains("starts_s") || job.contains("starts_unknown");
+    const auto outlook = is_told ? known.end() : known.find(static_cast<int64_t>(number_in(job, "id")));
+    if (outlook != known.end()) add_outlook(outlook->second, job);
+  }
+  Json fairness = standings_json(recorded.state, kNone, time_s);
+  if (!fairness["users"].empty()) host["jobs"]["fairness"] = std::move(fairness);
 }
 
 /// What a run has reported of a device, over some time.
@@ -144,7 +159,11 @@ Result<Recording> read_recording(const std::string& path) {
 }
 
 ReplaySource::ReplaySource(std::vector<Recording> recordings, Clock& clock, Playback playback)
-    : recordings_(std::move(recordings)), clock_(clock), playback_(playback), began_s_(clock.now_s()) {
+    : recordings_(std::move(recordings)),
+      outlooks_(recordings_.size(), pool::LatestOutlooks(0)),
+      clock_(clock),
+      playback_(playback),
+      began_s_(clock.now_s()) {
   for (const Recording& recording : recordings_) {
     const auto& samples = recording.inventory.samples;
     const double begin_s = samples.empty() ? recording.inventory.time_s : samples.front().time_s;
@@ -159,12 +178,18 @@ double ReplaySource::position_s() const {
   return std::min(last_s_, begin_s + playback_.speed * (clock_.now_s() - began_s_));
 }
 
+Json ReplaySource::host_at(size_t place, double time_s) {
+  Json host = seen_at(recordings_[place], time_s);
+  add_future(recordings_[place].inventory, time_s, outlooks_[place], host);
+  return host;
+}
+
 Result<Json> ReplaySource::snapshot() {
   const double time_s = position_s();
-  Json all = host_at(recordings_.front(), time_s);
+  Json all = host_at(0, time_s);
   double newest_s = number_in(all, "time_s");
   for (size_t i = 1; i < recordings_.size(); ++i) {
-    Json host = host_at(recordings_[i], time_s);
+    Json host = host_at(i, time_s);
     newest_s = std::max(newest_s, number_in(host, "time_s"));
     all["others"].push_back(std::move(host));
   }

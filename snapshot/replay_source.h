@@ -5,6 +5,9 @@
 //                                                 "ended_s" is over from then on
 //   "drains", "runs", "alerts": [...]             each shown from its "since_s" on
 //
+// What becomes of those that wait, and who has used how much, is worked out as in a pool that is there
+// (pool/outlook.h), without a policy, unless the recording says so itself.
+//
 // The recordings end together. What is played is the time from `first_s` to their end, `speed` times as fast as the
 // clock; then it stays there.
 #pragma once
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "pool/latest_outlooks.h"
 #include "snapshot/source.h"
 
 namespace remuda::snapshot {
@@ -42,8 +46,10 @@ class ReplaySource : public Source {
 
  private:
   double position_s() const;
+  Json host_at(size_t place, double time_s);
 
   const std::vector<Recording> recordings_;
+  std::vector<pool::LatestOutlooks> outlooks_;  ///< of each; used by snapshot() alone
   Clock& clock_;
   const Playback playback_;
   const double began_s_;

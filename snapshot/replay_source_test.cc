@@ -126,6 +126,28 @@ TEST(SnapshotReplay, ARecordingOfOneMomentIsShownAsItIs) {
   EXPECT_EQ(to_line(snapshot["jobs"]), R"({"leases":[],"waiting":[]})");
 }
 
+TEST(SnapshotReplay, SaysWhatBecomesOfThoseThatWaitAsOfALivePool) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(parse_recording(R"({"version":1,"host":"a","time_s":1000,
+    "devices":[{"id":"x","kind":"gpu","index":0,"memory_bytes":8589934592},{"id":"y","kind":"gpu","index":1,"memory_bytes":8589934592}],
+    "jobs":{"leases":[{"job":1,"device":"x","user":"ana","since_s":400,"until_s":2000}],
+            "waiting":[{"id":2,"user":"ben","submitted_s":900,"request":{"count":2}},
+                       {"id":3,"user":"cho","submitted_s":950,"request":{"count":1,"devices":["x"]},"starts_s":1500},
+                       {"id":4,"user":"cho","submitted_s":950,"request":{"count":"many"}}, 7]}})",
+                                       "test")
+                           .value());
+  ReplaySource source(std::move(recordings), clock);
+  const Json jobs = source.snapshot().value()["jobs"];
+  EXPECT_EQ(jobs["waiting"][0]["starts_s"], 2000);
+  EXPECT_EQ(jobs["waiting"][0]["starts_on"], (Json{"x", "y"}));
+  EXPECT_EQ(jobs["waiting"][0]["would_start"][0]["change"], "with -n 1");
+  EXPECT_EQ(jobs["waiting"][1]["starts_s"], 1500) << "the recording says so itself";
+  EXPECT_EQ(jobs["fairness"]["users"].size(), 3u);
+  EXPECT_EQ(jobs["fairness"]["users"][2]["user"], "ana");
+  EXPECT_EQ(jobs["fairness"]["users"][2]["part"], 1);
+}
+
 TEST(SnapshotReplay, WhatIsNoRecordingIsRefusedByName) {
   const auto parsed = parse_recording("{\"version\":", "some.json");
   ASSERT_FALSE(parsed);

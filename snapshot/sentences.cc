@@ -132,10 +132,12 @@ std::string job_text(const std::string& user, const std::string& name, int64_t j
 }
 
 std::string queue_sentence(const Waiting& job, double now_s) {
-  return fmt::format("{} wants {}{}: {}{}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
-                     job.submitted_s > 0 ? " and has waited " + duration_text(now_s - job.submitted_s) : "",
-                     job.why.empty() ? "its turn has not come" : job.why,
-                     job.starts_s > now_s ? "; it starts within " + duration_text(job.starts_s - now_s) : "");
+  return fmt::format(
+      "{} wants {}{}: {}{}{}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
+      job.submitted_s > 0 ? " and has waited " + duration_text(now_s - job.submitted_s) : "",
+      job.why.empty() ? "its turn has not come" : job.why,
+      job.starts_s > now_s ? "; it starts within " + duration_text(job.starts_s - now_s) : "",
+      job.would_start.empty() ? "" : fmt::format("; it would start now {}", fmt::join(job.would_start, ", or ")));
 }
 
 std::string progress_text(int64_t step, int64_t steps, double step_s) {

@@ -15,80 +15,14 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.error
-import urllib.request
 
-REMUDA, RECORDED = "", ""
-PATIENCE_S = 30
-READINGS = {"busy": 0.25, "memory_busy": 0.1, "memory_used_bytes": 1 << 30, "power_watts": 120.5, "energy_joules": 1000.0,
-            "temperature_c": 45.0, "sm_clock_mhz": 1410, "throttle": ["idle"],
-            "tensor_active": {"missing": "unsupported", "detail": "not on this card"}, "processes": []}
+from watched import PATIENCE_S, READINGS, REMUDA, Watched, wait_until
 
 
-def wait_until(condition, what: str):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {PATIENCE_S} s in vain: {what}")
-        time.sleep(0.05)
-
-
-class WatchTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        (self.folder / "jobs").mkdir()
-        machine = json.loads(pathlib.Path(RECORDED).read_text())
-        for device in machine["devices"]:
-            device["status"] = READINGS
-        self.machine = self.folder / "machine.json"
-        self.machine.write_text(json.dumps(machine))
-        self.metrics = self.folder / "remuda.prom"
-        self.environment = {**os.environ, "HOME": scratch.name, "XDG_STATE_HOME": scratch.name + "/state"}
-
-    def start(self, command: str, *arguments: str, own: tuple[str, ...] = ()) -> subprocess.Popen:
-        process = subprocess.Popen([*own, REMUDA, command, "--machine", str(self.machine), *arguments], env=self.environment, text=True,
-                                   stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        self.addCleanup(process.wait, PATIENCE_S)
-        self.addCleanup(process.kill)
-        self.addCleanup(process.stderr.close)
-        return process
-
-    def watch(self, *more: str, own: tuple[str, ...] = ()) -> subprocess.Popen:
-        return self.start("watch", "--text-file", str(self.metrics), "--job-files", str(self.folder / "jobs"), *more, own=own)
-
-    def as_user(self) -> tuple[str, ...]:
-        """Root serves no page; the folder is then everybody's."""
-        os.chmod(self.folder, 0o777)
-        return () if os.geteuid() else ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-
-    def web(self, token: pathlib.Path, *more: str):
-        """The page's process, and what asks it with the token or, so given, without."""
-        web = subprocess.Popen([*self.as_user(), REMUDA, "web", "--listen", "127.0.0.1:0", "--machine", str(self.machine),
-                                "--token-file", str(token), *more], env=self.environment, text=True, stdout=subprocess.PIPE)
-        self.addCleanup(web.wait, PATIENCE_S)
-        self.addCleanup(web.kill)
-        self.addCleanup(web.stdout.close)
-        address, secret = web.stdout.readline().strip().split("/#token=")
-        self.assertEqual(token.read_text().strip(), secret)
-
-        def get(path: str, **headers: str) -> str:
-            headers = headers or {"Authorization": f"Bearer {secret}"}
-            with urllib.request.urlopen(urllib.request.Request(address + path, headers=headers), timeout=PATIENCE_S) as answer:
-                return answer.read().decode()
-
-        return web, get
-
-    def run_remuda(self, *command: str) -> str:
-        done = subprocess.run([REMUDA, *command, "--machine", str(self.machine)], env=self.environment, text=True, capture_output=True,
-                              timeout=PATIENCE_S, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
+class WatchTest(Watched):
     def has(self, text: str) -> bool:
         return self.metrics.exists() and text in self.metrics.read_text()
 
@@ -147,39 +81,6 @@ class WatchTest(unittest.TestCase):
         refused = subprocess.run([*self.as_user(), REMUDA, "web", "--demo", "--syslog"], env=self.environment, text=True, capture_output=True,
                                  timeout=PATIENCE_S, check=False)
         self.assertEqual(refused.returncode, 2, refused)
-
-    def test_the_page_says_when_the_next_job_starts(self):
-        user = self.as_user()
-        count = sum(device["kind"] == "gpu" for device in json.loads(self.machine.read_text())["devices"])
-        began = time.time()
-        self.start("run", "-n", str(count), "--time-limit", "1h", "--", "sleep", "60", own=user)
-        _, get = self.web(self.folder / "token")
-        jobs = lambda: json.loads(get("/api/snapshot"))["jobs"]
-        wait_until(lambda: len(jobs()["leases"]) == count, "all devices are held")
-        self.start("run", "-n", "1", "--", "true", own=user)
-        self.start("run", "-n", "1", "--", "true", own=user)
-        wait_until(lambda: len(jobs()["waiting"]) == 2, "two jobs wait")
-        first, second = jobs()["waiting"]
-        self.assertAlmostEqual(first["starts_s"], began + 3600, delta=PATIENCE_S)
-        self.assertNotIn("starts_s", second, "that depends on how long the first one runs")
-
-    def test_a_job_that_waits_for_a_device_that_has_gone_leaves_the_page_as_it_is(self):
-        user, machine = self.as_user(), json.loads(self.machine.read_text())
-        lost = [device for device in machine["devices"] if device["kind"] == "gpu"][-1]
-        named = ("--device", f"gpu:{lost['index']}", "--", "sleep", "60")
-        self.start("run", *named, own=user)
-        _, get = self.web(self.folder / "token")
-        snapshot = lambda: json.loads(get("/api/snapshot"))
-        wait_until(lambda: snapshot()["jobs"]["leases"], "the device is held")
-        self.start("run", *named, own=user)
-        wait_until(lambda: snapshot()["jobs"]["waiting"], "a job waits for it")
-        machine["devices"].remove(lost)
-        machine["links"] = [link for link in machine["links"] if named[1] not in (link["a"], link["b"])]
-        less = self.folder / "less.json"
-        less.write_text(json.dumps(machine))
-        less.rename(self.machine)
-        wait_until(lambda: lost["id"] not in [device["id"] for device in snapshot()["inventory"]["devices"]], "it is gone")
-        self.assertTrue(snapshot()["jobs"]["waiting"])
 
     def break_gpu(self):
         machine = json.loads(self.machine.read_text())
@@ -395,5 +296,4 @@ class WatchTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    REMUDA, RECORDED = sys.argv[1:3]
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -18,6 +18,7 @@
 #include "device/fields.h"
 #include "place/host.h"
 #include "pool/admission.h"
+#include "pool/outlook.h"
 #include "share/job_sharing.h"
 
 namespace remuda::cli {
@@ -124,7 +125,8 @@ Result<int> queue(const QueueFlags& flags) {
   if (flags.json) {
     Json list = Json::array();
     for (const pool::Job* job : waiting_jobs(state, policy_or_none(caretaker), now_s)) list.push_back(to_json(*job));
-    fmt::print("{}", to_pretty(Json{{"waiting", std::move(list)}}));
+    Json all{{"waiting", std::move(list)}, {"fairness", standings_json(state, policy_or_none(caretaker), now_s)}};
+    fmt::print("{}", to_pretty(all));
   } else {
     REMUDA_ASSIGN(const ArrayTexts arrays, array_texts(caretaker.pool(), state));
     fmt::print("{}", queue_text({state, caretaker.inventory(), held_without_job(caretaker, state), arrays,
@@ -178,7 +180,9 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
     leases.push_back(std::move(one));
   }
   for (const pool::Job* job : waiting_jobs(state, policy, now_s)) waiting.push_back(to_json(*job));
-  return Json{{"leases", std::move(leases)}, {"waiting", std::move(waiting)}};
+  return Json{{"leases", std::move(leases)},
+              {"waiting", std::move(waiting)},
+              {"fairness", standings_json(state, policy, now_s)}};
 }
 
 std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,

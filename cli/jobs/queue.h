@@ -13,8 +13,8 @@
 
 namespace remuda::cli {
 
-/// {"leases": [...], "waiting": [...]}; devices in use without a lease are among the leases, with "holder" in place of
-/// a job.
+/// {"leases": [...], "waiting": [...], "fairness": {...}}; devices in use without a lease are among the leases, with
+/// "holder" in place of a job.
 Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
                double now_s, const pool::Policy& policy = {});
 

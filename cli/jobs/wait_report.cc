@@ -14,14 +14,9 @@ Result<WaitReport> wait_report(const run::Caretaker& caretaker, const pool::Pool
                                double now_s) {
   const pool::Policy policy = policy_or_none(caretaker);
   WaitReport report;
-  if (job.why.starts_with(pool::kNoPolicy)) {
-    report.first = job.why;
-    report.start.unknown = "that is up to who mends the policy";
-    return report;
-  }
-  report.first = waits_first(state, job, policy, now_s);
   const std::vector<place::Held> foreign = held_without_job(caretaker, state);
-  report.start = pool::forecast(state, job.id, caretaker.inventory(), foreign, policy, now_s);
+  report.outlook = outlook_of({state, caretaker.inventory(), foreign, policy, now_s}, job);
+  report.first = job.why.starts_with(pool::kNoPolicy) ? job.why : waits_first(state, job, policy, now_s);
   if (!report.first.empty()) return report;
   for (const pool::Job* one : waiting_jobs(state, policy, now_s)) {
     if (one->id == job.id) break;
@@ -39,9 +34,12 @@ std::string report_text(const WaitReport& report, const pool::Job& job) {
   if (job.paused || job.keeper_failed || job.cancelled || job.why.starts_with(pool::kNoPolicy)) return "";
   place::Refusal refusal;
   refusal.blockers = report.in_the_way;
-  refusal.earliest_s = report.start.starts_s;
+  const pool::Forecast& start = report.outlook.start;
+  refusal.earliest_s = start.starts_s;
   std::string text = refusal_text(refusal);
-  if (!report.start.starts_s) text += fmt::format("{:<12}not known: {}\n", "earliest", report.start.unknown);
+  if (!start.starts_s) text += fmt::format("{:<12}not known: {}\n", "earliest", start.unknown);
+  for (const place::Relaxation& one : report.outlook.would_start)
+    text += fmt::format("{:<12}{}\n", &one == &report.outlook.would_start.front() ? "at once" : "", one.change);
   if (!report.first.empty()) return text;
   if (report.before == 0) return text + "It is the first in the queue\n";
   return text + fmt::format("{} waiting job{} before it\n", report.before, report.before == 1 ? " goes" : "s go");
@@ -51,10 +49,11 @@ void add_report(const WaitReport& report, Json& json) {
   place::Refusal refusal;
   refusal.blockers = report.in_the_way;
   json["in_the_way"] = to_json(refusal)["blockers"];
-  if (report.start.starts_s)
-    json["earliest_s"] = *report.start.starts_s;
+  if (report.outlook.start.starts_s)
+    json["earliest_s"] = *report.outlook.start.starts_s;
   else
-    json["earliest_unknown"] = report.start.unknown;
+    json["earliest_unknown"] = report.outlook.start.unknown;
+  if (!report.outlook.would_start.empty()) json["would_start"] = pool::to_json(report.outlook.would_start);
   if (report.first.empty()) json["jobs_before"] = report.before;
 }
 

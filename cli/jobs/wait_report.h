@@ -1,4 +1,5 @@
-// What `remuda why` says of a job that waits: what is in the way, when it can start, and who goes before it.
+// What `remuda why` says of a job that waits: what is in the way, when it can start, what it would have to give up to
+// start at once, and who goes before it.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "place/answer.h"
-#include "pool/forecast.h"
 #include "pool/job.h"
+#include "pool/outlook.h"
 #include "run/caretaker.h"
 
 namespace remuda::cli {
@@ -16,7 +17,7 @@ namespace remuda::cli {
 struct WaitReport {
   std::string first;                       ///< why it may not start, whatever is free; empty: it may
   std::vector<place::Blocker> in_the_way;  ///< of devices; none where it could not use them
-  pool::Forecast start;
+  pool::Outlook outlook;
   size_t before = 0;  ///< jobs that go before it and wait for devices, as it does
 };
 
@@ -26,7 +27,7 @@ Result<WaitReport> wait_report(const run::Caretaker& caretaker, const pool::Pool
 
 /// Lines for people: those after the reason.
 std::string report_text(const WaitReport& report, const pool::Job& job);
-/// in_the_way, earliest_s or earliest_unknown, and jobs_before.
+/// in_the_way, earliest_s or earliest_unknown, would_start, and jobs_before.
 void add_report(const WaitReport& report, Json& json);
 
 }  // namespace remuda::cli

@@ -1,12 +1,9 @@
 #include "cli/watch/live_source.h"
 
-#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <iterator>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -18,9 +15,6 @@
 #include "monitor/money.h"
 #include "monitor/use_store.h"
 #include "monitor/watcher.h"
-#include "place/place.h"
-#include "pool/admission.h"
-#include "pool/transitions.h"
 #include "snapshot/privacy.h"
 
 namespace remuda::cli {
@@ -60,34 +54,26 @@ void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json
   }
 }
 
-/// Of the first in turn that waits for devices alone: when those come free, by the time limits of their holders.
-/// Nothing where none starts, as the policy cannot be read, or where a device that it names has gone.
-void add_next_start(const run::Caretaker& caretaker, const pool::PoolState& state, double now_s, Json& waiting) {
-  const pool::Policy policy = policy_or_none(caretaker);
-  const Inventory& inventory = caretaker.inventory();
-  for (const pool::Job* job : waiting_jobs(state, policy, now_s)) {
-    if (job->why.starts_with(pool::kNoPolicy)) return;
-    if (is_array(*job) || !waits_first(state, *job, policy, now_s).empty()) continue;
-    std::vector<place::Held> held = held_now(caretaker, state);
-    std::ranges::move(barred_devices(*job, inventory, policy, now_s), std::back_inserter(held));
-    const Result<place::Answer> answer = place::place(place::Layout(inventory), job->request, held);
-    const auto* const refusal = answer ? std::get_if<place::Refusal>(&*answer) : nullptr;
-    const auto entry = std::ranges::find(waiting, job->id, [](const Json& one) { return one.value("id", int64_t{0}); });
-    if (refusal && refusal->earliest_s && entry != waiting.end()) (*entry)["starts_s"] = *refusal->earliest_s;
-    return;
-  }
+/// What becomes of the first jobs that wait, beside each.
+void add_outlooks(const std::map<int64_t, pool::Outlook>& outlooks, Json& waiting) {
+  for (Json& job : waiting)
+    if (const auto known = outlooks.find(job.value("id", int64_t{0})); known != outlooks.end())
+      add_outlook(known->second, job);
 }
 
 /// What the pool says of leases, queue and runs. An error of kind `unavailable` while its agent does not answer.
-Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, double now_s) {
+Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, pool::LatestOutlooks& outlooks,
+                           double now_s) {
   REMUDA_TRY(loop.pool_read());
   run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  const Inventory& inventory = caretaker.inventory();
+  const pool::Policy policy = policy_or_none(caretaker);
+  const std::vector<place::Held> held = held_without_job(caretaker, state);
   Json known;
-  known["jobs"] =
-      pool_json(state, held_without_job(caretaker, state), caretaker.inventory(), now_s, policy_or_none(caretaker));
+  known["jobs"] = pool_json(state, held, inventory, now_s, policy);
   add_uses(uses, loop.moment().policy, known["jobs"]["leases"]);
-  add_next_start(caretaker, state, now_s, known["jobs"]["waiting"]);
+  add_outlooks(outlooks.of({state, inventory, held, policy, now_s}, monotonic_s()), known["jobs"]["waiting"]);
   REMUDA_ASSIGN(known["past"], past_leases(caretaker.pool()));
   Json& drains = known["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
@@ -139,7 +125,7 @@ Result<Json> LiveSource::seen_through(WatchLoop& loop) {
   const Inventory& machine = loop.moment().machine;
   Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", machine.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(machine);
-  if (auto known = known_through(loop, uses_beside(loop), now_s)) {
+  if (auto known = known_through(loop, uses_beside(loop), outlooks_, now_s)) {
     known_ = std::move(*known);
     known_s_ = now_s;
   } else if (known.error().kind == ErrorKind::unavailable) {

@@ -7,6 +7,7 @@
 #include "cli/machine.h"
 #include "cli/watch/watch_thread.h"
 #include "monitor/use.h"
+#include "pool/latest_outlooks.h"
 #include "snapshot/source.h"
 
 namespace remuda::cli {
@@ -30,6 +31,7 @@ class LiveSource : public snapshot::Source {
   double others_read_s_ = -kNever_s;
   Json known_ = Json::object();  ///< what the pool said last; empty: nothing yet
   double known_s_ = 0;           ///< when, in seconds since 1970
+  pool::LatestOutlooks outlooks_;  ///< used by snapshot() alone, which is called from one thread
   WatchThread watch_;
 };
 

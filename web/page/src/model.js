@@ -39,11 +39,14 @@ export function hostsOf(snapshot) {
         inventory: host.inventory,
         leases: host.jobs?.leases ?? [],
         waiting: host.jobs?.waiting ?? [],
+        fairness: host.jobs?.fairness,
         past: host.past ?? [],
         drains: host.drains ?? [],
         alerts: host.alerts ?? [],
         runs: host.runs ?? [],
         agent: host.agent, // where it does not answer
+        events: (host.events ?? []).filter((event) => event && event.time_s > 0),
+        eventsSinceS: host.events_since_s,
       };
       view.knowsPool = !view.agent || view.agent.known_s > 0;
       view.isSilent = view.silentS > SILENT_S;

@@ -84,7 +84,9 @@ export function queueSentence(job, nowS) {
   const count = job.request?.count ?? 1;
   const waited = job.submitted_s ? ` and has waited ${duration(nowS - job.submitted_s)}` : '';
   const starts = job.starts_s > nowS ? `; it starts within ${duration(job.starts_s - nowS)}` : '';
-  return `${owned(job.user, job.name, job.id)} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}${starts}`;
+  const less = (job.would_start ?? []).map(({ change }) => change);
+  const wouldStart = less.length > 0 ? `; it would start now ${less.join(', or ')}` : '';
+  return `${owned(job.user, job.name, job.id)} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}${starts}${wouldStart}`;
 }
 
 /// "3.20 EUR", "at least 3.20 EUR" where some of it is not known; empty where nothing is.

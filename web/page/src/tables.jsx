@@ -2,7 +2,7 @@
 import { addressOf } from './address.js';
 import { READINGS, STATES, reading } from './model.js';
 import { missingReasons, queueSentence } from './sentences.js';
-import { bytes, clock, duration, moment, ofBytes, percent } from './text.js';
+import { bytes, clock, counted, duration, moment, ofBytes, percent } from './text.js';
 
 /// A reading with its unit.
 export function valueText(value, unit) {
@@ -92,7 +92,32 @@ export function Queue({ hosts, nowS }) {
           ))}
         </ol>
       )}
+      {hosts.map((host) => host.fairness?.users.length > 0 && <Fairness key={host.name} host={host} isOne={hosts.length === 1} />)}
     </section>
+  );
+}
+
+/// Who has used how much of late, in the order in which their jobs have their turns.
+function Fairness({ host, isOne }) {
+  const { users, half_life_s: halfLifeS } = host.fairness;
+  return (
+    <div class="scroll" tabIndex="0" role="region" aria-label={`Who has had how much of ${host.name}`}>
+      <table class="fairness">
+        <caption>Who has had least goes first{isOne ? '' : ` on ${host.name}`}; an hour counts half after {duration(halfLifeS)}</caption>
+        <thead><tr><th scope="col">User</th><th scope="col">Device time</th><th scope="col">Part</th><th scope="col">Holds</th><th scope="col">Waiting</th></tr></thead>
+        <tbody>
+          {users.map((one) => (
+            <tr key={one.user} data-row={JSON.stringify(one)}>
+              <th scope="row">{one.user}</th>
+              <td>{duration(one.usage_s)}</td>
+              <td>{percent(one.part)}</td>
+              <td>{counted(Math.round(one.holds * 100) / 100, 'device')}</td>
+              <td>{counted(one.waiting, 'job')}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -89,6 +89,8 @@ async function checkTables(page, snapshot) {
   assert.deepEqual(await page.$$eval('.runs li', (all) => all.map((row) => row.dataset.row)), runs.map((one) => JSON.stringify(one)));
   const waiting = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.jobs.waiting);
   assert.deepEqual(await page.$$eval('.queue li', (all) => all.map((row) => row.dataset.row)), waiting.map((one) => JSON.stringify(one)));
+  const users = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.jobs.fairness?.users ?? []);
+  assert.deepEqual(await page.$$eval('.fairness tbody tr', (all) => all.map((row) => row.dataset.row)), users.map((one) => JSON.stringify(one)));
 }
 
 /// By keyboard alone: to the first device, into its panel, and out again.
