@@ -112,6 +112,18 @@ TEST_F(HoldsTest, AJobWithoutACgroupEndsOnceALookAtAllProcessesHasFoundNoneOfIt)
   for (const process::ProcessId& child : children) EXPECT_FALSE(is_alive(child)) << "killed, though nobody's child";
 }
 
+TEST_F(HoldsTest, AJobWithoutACgroupIsLookedAtAnewOnceItsKeeperIsGone) {
+  auto keeper = process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  ASSERT_TRUE(keeper);
+  holds_.add(running(1, id_of(*keeper)));
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(*keeper)), 0, 0));
+  EXPECT_EQ(ends_within(0.5), 0);
+  process::send_signal(id_of(*keeper), SIGKILL);
+  process::await_exit(*keeper);
+  EXPECT_THAT(holds_.step(now_s_), IsEmpty()) << "it may have started another process since the last look";
+  EXPECT_EQ(ends_within(2), 1);
+}
+
 TEST_F(HoldsTest, OfManyProcessesOfAJobEachStepKillsSome) {
   process::ChildProcess keeper = process::crowd(250);
   const std::string cgroup = begin(running(1, id_of(keeper)));
