@@ -2,8 +2,10 @@
 """Eight users submit jobs to one agent, which is killed again and again: nobody takes from another, nothing is lost.
 
     agent_stress.py REMUDA MACHINE.json [--jobs 1000] [--users 8] [--kill-every 0.7] [--at-once 8] [--seed 1]
+                    [--background]
 
-Needs root, to become these users (exit status 77 otherwise). Each process of a job holds a lock of the kernel (flock) on a
+Needs root, to become these users (exit status 77 otherwise). With --background each user submits all his jobs first, by `run -d`: they wait as
+records without a process, and the agent starts one at the grant. The users have names and homes then, in an /etc/passwd that only this sees. Each process of a job holds a lock of the kernel (flock) on a
 file for each device that it was granted, which is the independent observer: a job that finds one taken has found a second
 owner. Meanwhile each user tries to end, read and outrank jobs of others, and one sends garbage, half requests and forged
 words. At the end every job has run once, as its user, and there is no lease, no waiting job, no process of a job and no
@@ -21,7 +23,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
-from agent_client import Agent, Connection, as_user, eventually  # noqa: E402
+from agent_client import Agent, Connection, as_user, eventually, has_own_mounts, name_users  # noqa: E402
 
 FIRST_UID = 61100
 JOB = r"""
@@ -60,15 +62,33 @@ class Stress:
 
     def run_jobs_of(self, uid, jobs, seed):
         chosen = random.Random(seed)
-        for number in jobs:
+
+        def run(number, *flags):
             count = chosen.choice([1, 1, 1, 2, 2, 3, 4, 8])
-            process = self.agent.start_as(uid, "run", "-q", "-n", str(count), "--", "/usr/bin/python3", "-S", "-E", "-c",
-                                          JOB, self.out, str(number), str(chosen.uniform(0.01, 0.1)))
-            _, said = process.communicate(timeout=600)
-            if process.returncode != 0:
-                self.wrong.append(f"job {number} of {uid} ended with {process.returncode}: {said.strip()}")
-            elif not os.path.exists(os.path.join(self.out, f"ran-{number}-{uid}")):
+            return self.ask(uid, f"job {number}", "run", *flags, "-n", str(count), "--", "/usr/bin/python3", "-S", "-E", "-c",
+                            JOB, self.out, str(number), str(chosen.uniform(0.01, 0.1)))
+        if self.arguments.background:
+            submitted = [(number, run(number, "-d").strip()) for number in jobs]
+            for number, job in submitted:
+                self.ask(uid, f"job {number} ({job})", "wait", job)
+        else:
+            for number in jobs:
+                run(number, "-q")
+        for number in jobs:
+            if not os.path.exists(os.path.join(self.out, f"ran-{number}-{uid}")):
                 self.wrong.append(f"job {number} did not run as {uid}")
+
+    def ask(self, uid, about, *words):
+        """What the program prints for this user; anything but success is wrong. Who asks just when the agent was killed
+        is told so (5), and may ask again where that changes nothing."""
+        for _ in range(10):
+            process = self.agent.start_as(uid, *words)
+            printed, said = process.communicate(timeout=600)
+            if process.returncode != 5 or words[0] != "wait":
+                break
+        if process.returncode != 0:
+            self.wrong.append(f"{about} of {uid}: {words[0]} ended with {process.returncode}: {said.strip()}")
+        return printed
 
     def kill_agent(self):
         while not self.over:
@@ -158,13 +178,20 @@ def main():
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--kill-every", type=float, default=0.7, help="seconds between two kills of the agent")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--background", action="store_true", help="jobs wait as records without a process")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         print("this needs root, to act as several users")
         return 77
+    if arguments.background and not has_own_mounts():
+        print("this cannot give its users names here")
+        return 77
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        agent = Agent(arguments.remuda, arguments.machine, folder).start()
+        agent = Agent(arguments.remuda, arguments.machine, folder)
+        if arguments.background:
+            name_users(agent, **{f"remuda-{uid}": uid for uid in range(FIRST_UID, FIRST_UID + arguments.users)})
+        agent.start()
         stress = Stress(arguments, agent)
         try:
             stress.run()

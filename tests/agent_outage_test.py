@@ -53,6 +53,20 @@ class AgentOutageTest(unittest.TestCase):
         self.assertLess(found["ended_s"], ended_s + 3, "not when the agent was back")
         self.assertEqual(told().count("cannot be told"), 1)
 
+    def test_who_waits_for_a_job_does_so_over_a_restart(self):
+        go = os.path.join(self.agent.environment(ADA)["HOME"], "go")
+        job = self.agent.run_as(ADA, "run", "-d", "--", "/bin/sh", "-c",
+                                f"while ! [ -e {go} ]; do sleep 0.05; done; exit 7").stdout.strip()
+        waits = self.agent.start_as(ADA, "wait", job)
+        for _ in range(3):
+            self.agent.kill()
+            time.sleep(0.3)
+            self.agent.start()
+            self.assertIsNone(waits.poll())
+        open(go, "w").close()
+        _, said = waits.communicate(timeout=60)
+        self.assertEqual(waits.returncode, 7, said)
+
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
