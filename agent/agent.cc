@@ -39,10 +39,17 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path) {
   return failed(fmt::format("cannot {} {}: {}", what, path, errno_text(errno)));
 }
 
+/// A process that was forked by an agent which is killed has the lock, too, until it executes its program, or sees that
+/// its parent is gone.
 Result<Fd> lock_file(const std::string& path, const std::string& where) {
+  constexpr double kPatience_s = 5, kPause_s = 0.02;
   Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock) return cannot("open", path);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return failed(fmt::format("another agent serves {}", where));
+  const double end_s = monotonic_s() + kPatience_s;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (monotonic_s() >= end_s) return failed(fmt::format("another agent serves {}", where));
+    steady_clock().sleep_s(kPause_s);
+  }
   return lock;
 }
 

@@ -99,9 +99,10 @@ void Holds::add(const pool::Job& job) {
   watch(job.id, hold);
 }
 
-bool Holds::find_again(const pool::Job& job, double seen_s, double now_s) {
+bool Holds::find_again(const pool::Job& job, std::vector<confine::DeviceNode> nodes, double seen_s, double now_s) {
   Hold& hold = holds_[job.id];
   hold.runs = true;
+  hold.nodes = std::move(nodes);
   attend(job.id, hold);
   set_limit(job, hold, now_s);
   see(job, now_s);
@@ -132,7 +133,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   set_limit(job, hold, now_s);
   next_s_ = std::min(next_s_, hold.limit_at_s);
   if (job_of(job.keeper) != 0) return {.job = job.id};
-  const JobCgroup made = make_job_cgroup(pool_, job.id, withheld, {job.cores, job.request.host_memory_bytes});
+  const JobCgroup made = make_job_cgroup(pool_, job.id, job.uid, withheld, {job.cores, job.request.host_memory_bytes});
   obstacle_ = made.folder.empty() ? made.obstacle : "";
   if (made.folder.empty()) {
     next_s_ = 0;

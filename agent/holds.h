@@ -38,7 +38,7 @@ class Holds {
   /// One that was running already, under an agent before this one, which was there until `seen_s`, on the wall clock;
   /// 0: nobody knows. Where nothing but its keeper is left of it, it has ended since then: when, its keeper may say for
   /// a moment. False where it is not in a cgroup of that agent's.
-  bool find_again(const pool::Job& job, double seen_s, double now_s);
+  bool find_again(const pool::Job& job, std::vector<confine::DeviceNode> nodes, double seen_s, double now_s);
   /// The scheduler has started the job: makes its cgroup and moves its keeper there. Returns what is in force, to be
   /// recorded. `nodes` are those of its devices.
   pool::RecordConfinement begin(const pool::Job& job, const std::optional<confine::Withheld>& withheld,

@@ -74,7 +74,7 @@ TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
   before_it.start_ticks -= 1;
   for (const auto& [job, keeper] : {std::pair(1, of_another_boot), std::pair(2, before_it)}) {
     holds_.add(running(job, keeper));
-    EXPECT_FALSE(holds_.find_again(running(job, keeper), 0, 0));
+    EXPECT_FALSE(holds_.find_again(running(job, keeper), {}, 0, 0));
   }
   EXPECT_EQ(ends_within(1), 2) << "both have ended";
   ::usleep(100'000);
@@ -86,7 +86,7 @@ TEST_F(HoldsTest, NothingEntersAJobWithoutACgroup) {
   process::ChildProcess keeper = process::family(), enters = process::family();
   const auto children = process::all_descendants(enters.pid());
   holds_.add(running(1, id_of(keeper)));
-  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0, 0)) << "it is in no cgroup";
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), {}, 0, 0)) << "it is in no cgroup";
   EXPECT_FALSE(holds_.enter(1, id_of(enters)));
   holds_.say(1, pool::End{.job = 1}, 0);
   holds_.step(0);
@@ -100,7 +100,7 @@ TEST_F(HoldsTest, AJobWithoutACgroupEndsOnceALookAtAllProcessesHasFoundNoneOfIt)
   process::ChildProcess keeper = process::family();
   const auto children = process::all_descendants(keeper.pid());
   holds_.add(running(1, id_of(keeper)));
-  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0, 0));
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), {}, 0, 0));
   holds_.step(now_s_);
   EXPECT_LE(holds_.next_s(), 1) << "what descends from it is looked at again";
   process::send_signal(id_of(keeper), SIGKILL);
@@ -116,7 +116,7 @@ TEST_F(HoldsTest, AJobWithoutACgroupIsLookedAtAnewOnceItsKeeperIsGone) {
   auto keeper = process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
   ASSERT_TRUE(keeper);
   holds_.add(running(1, id_of(*keeper)));
-  EXPECT_FALSE(holds_.find_again(running(1, id_of(*keeper)), 0, 0));
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(*keeper)), {}, 0, 0));
   EXPECT_EQ(ends_within(0.5), 0);
   process::send_signal(id_of(*keeper), SIGKILL);
   process::await_exit(*keeper);
@@ -214,6 +214,22 @@ TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
   EXPECT_EQ(descriptors(), without);
 }
 
+TEST_F(HoldsTest, AKeeperIsWaitedForAsLongAsItHasADeviceOpenAlsoAfterARestart) {
+  process::ChildProcess keeper =
+      *process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", "exec 3</dev/full; exec sleep 1000"}});
+  const std::string third = "/proc/" + std::to_string(keeper.pid()) + "/fd/3";
+  for (int i = 0; i < 1000 && !std::filesystem::exists(third); ++i) ::usleep(1000);
+  const confine::DeviceNode full{1, 7}, none{250, 250};
+  for (const auto& [job, node] : {std::pair(1, full), std::pair(2, none)}) {
+    holds_.add(running(job, id_of(keeper)));
+    holds_.find_again(running(job, id_of(keeper)), {node}, 0, 0);
+    holds_.say(job, pool::End{.job = job}, 0);
+  }
+  const auto over = holds_.step(0.1);
+  ASSERT_THAT(over, SizeIs(1));
+  EXPECT_EQ(std::get<pool::End>(over.front()).job, 2);
+}
+
 /// As the kernel names it: T is stopped.
 char state_of(const process::ChildProcess& child) {
   std::ifstream file("/proc/" + std::to_string(child.pid()) + "/stat");
@@ -228,7 +244,7 @@ TEST_F(HoldsTest, AKeeperIsAskedToEndInEachOfItsTurnsAlsoWhereItIsStopped) {
   pool::Job job = running(1, id_of(keeper));
   for (const double now_s : {100, 200}) {
     holds_.add(job);
-    holds_.find_again(job, 0, now_s);
+    holds_.find_again(job, {}, 0, now_s);
     pool::Job asked = job;
     asked.preempted_by = 2;
     keeper.signal(SIGSTOP);

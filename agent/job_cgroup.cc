@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "confine/cgroup.h"
@@ -53,7 +54,19 @@ class Frozen {
   const Fd file_;
 };
 
+/// Of version 2, where the user can make no more than a few cgroups in it, and cgroup.procs stays root's.
+void give_to(int uid, const std::string& cgroup) {
+  constexpr const char* kMostBelow = "16";
+  const Fd most(::open((cgroup + "/cgroup.max.descendants").c_str(), O_WRONLY | O_CLOEXEC));
+  if (most && write_all(most.get(), kMostBelow, cgroup) && ::chmod(cgroup.c_str(), 0755) == 0)
+    (void)!::chown(cgroup.c_str(), static_cast<uid_t>(uid), static_cast<gid_t>(-1));
+}
+
 }  // namespace
+
+void take_back(const std::string& cgroup) {
+  if (::geteuid() == 0) (void)!::chown(cgroup.c_str(), 0, static_cast<gid_t>(-1));
+}
 
 std::vector<std::string> JobCgroup::all() const {
   std::vector<std::string> folders = further;
@@ -61,8 +74,8 @@ std::vector<std::string> JobCgroup::all() const {
   return folders;
 }
 
-JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld,
-                          const confine::HostShare& share) {
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, int uid,
+                          const std::optional<confine::Withheld>& withheld, const confine::HostShare& share) {
   confine::Confinement made = confine::Confinement::make_named(free_name(pool, job), withheld, share);
   JobCgroup cgroup{.folder = made.folder(),
                    .devices_enforced = made.how().devices,
@@ -71,6 +84,7 @@ JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optio
                    .further = made.further_folders(),
                    .host = made.how().host};
   made.release();
+  if (!cgroup.folder.empty() && ::geteuid() == 0) give_to(uid, cgroup.folder);
   return cgroup;
 }
 

@@ -25,10 +25,14 @@ struct JobCgroup {
   std::vector<std::string> all() const;
 };
 
-/// Makes one below the agent's own, with the device filter where `withheld` is given. Each has a name of its own, which
+/// Makes one below the agent's own, with the device filter where `withheld` is given. Its folder is the job's user's,
+/// who can make cgroups in it but move no process: only so does podman leave a container where it was started, as
+/// systemd would put it elsewhere otherwise. Each has a name of its own, which
 /// begins with that of the job's pool: the keeper of a job that is queued again may still be in the one before.
-JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld,
-                          const confine::HostShare& share = {});
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, int uid,
+                          const std::optional<confine::Withheld>& withheld, const confine::HostShare& share = {});
+/// What its user had of it, once the job has ended.
+void take_back(const std::string& cgroup);
 
 /// The cgroups of a process, a line for each tree, as the kernel writes them (cgroups(7)); empty where it has ended.
 std::string memberships_of(const process::ProcessId& process);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,10 +17,12 @@
 namespace remuda::agent {
 namespace {
 
+constexpr int kUser = 61003;
+
 class JobCgroupTest : public testing::Test {
  protected:
   void SetUp() override {
-    made_ = make_job_cgroup(folder_.path(""), 7, std::nullopt);
+    made_ = make_job_cgroup(folder_.path(""), 7, kUser, std::nullopt);
     if (made_.folder.empty()) GTEST_SKIP() << "may not make cgroups here: " << made_.obstacle;
   }
   void TearDown() override {
@@ -41,12 +44,29 @@ class JobCgroupTest : public testing::Test {
 };
 
 TEST_F(JobCgroupTest, EachHasANameOfItsOwn) {
-  const JobCgroup again = make_job_cgroup(folder_.path(""), 7, std::nullopt);
+  const JobCgroup again = make_job_cgroup(folder_.path(""), 7, kUser, std::nullopt);
   EXPECT_NE(again.folder, made_.folder);
   std::vector<std::string> both = made_.all();
   std::ranges::copy(again.all(), std::back_inserter(both));
   EXPECT_THAT(job_cgroups(folder_.path("")), testing::UnorderedElementsAreArray(both));
   EXPECT_THAT(further_cgroups_of(made_.folder), testing::UnorderedElementsAreArray(made_.further));
+}
+
+/// podman asks who owns the cgroup that it is in.
+TEST_F(JobCgroupTest, IsItsUsersWhoMovesNoProcessAndMakesFewInIt) {
+  struct stat info{};
+  if (::stat((made_.folder + "/cgroup.max.descendants").c_str(), &info) != 0 || ::geteuid() != 0)
+    GTEST_SKIP() << "not of version 2, or not root's to give";
+  ASSERT_EQ(::stat(made_.folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, kUser);
+  EXPECT_EQ(info.st_mode & 0777, 0755);
+  ASSERT_EQ(::stat((made_.folder + "/cgroup.procs").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(::mkdir((made_.folder + "/" + std::to_string(i)).c_str(), 0755), 0);
+  EXPECT_NE(::mkdir((made_.folder + "/more").c_str(), 0755), 0);
+  take_back(made_.folder);
+  ASSERT_EQ(::stat(made_.folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0);
 }
 
 TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {

@@ -17,7 +17,7 @@ class LeftCgroups {
   /// Waits a moment for processes that are about to end. A cgroup that has others is the next agent's to remove.
   ~LeftCgroups();
 
-  void add(std::string folder) { folders_.push_back(std::move(folder)); }
+  void add(std::string folder);
   /// It is in use after all. Returns whether it was one of these.
   bool take_out(const std::string& folder) { return std::erase(folders_, folder) > 0; }
   /// Removes those that are empty now.

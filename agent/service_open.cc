@@ -40,7 +40,8 @@ Result<Service> Service::open(const std::string& folder, pool::MachineView view,
     if (job.unkept) continue;
     service.holds_->add(job);
     const bool is_held =
-        job.state != pool::JobState::running || service.holds_->find_again(job, service.heartbeat_.seen_s(), now_s);
+        job.state != pool::JobState::running ||
+        service.holds_->find_again(job, service.nodes_of_job(job.id), service.heartbeat_.seen_s(), now_s);
     if (!is_held && is_alive(job.keeper)) service.begin(job, now_s);
     if (is_held && job.state == pool::JobState::running)
       (void)service.enforcement_.let(job.id, job.cgroup, service.nodes_of_job(job.id));

@@ -146,6 +146,7 @@ CgroupPlace place_for_jobs(CgroupPlace place) {
     return place;
   for (const Controller& controller : {kMemory, kCpu, kCpuset}) (void)hand_down(place.mount, controller.name);
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return place;
+  ::chmod(folder.c_str(), 0755);  // whatever the umask: users look at the cgroups of their jobs
   if (!hand_down(folder, kMemory.name)) {
     ::rmdir(folder.c_str());
     return place;

@@ -59,9 +59,16 @@ std::vector<ProcessId> tree_below(int root, const std::vector<int>& except) {
   return found;
 }
 
+/// Of podman: it keeps the user's namespace for his next containers, and systemd has put it into a unit of its own.
+bool is_pause_process(int pid) {
+  const auto cgroups = read_text(fmt::format("/proc/{}/cgroup", pid));
+  return cgroups && cgroups->find("/podman-pause-") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_daemon(int pid) {
+  if (is_pause_process(pid)) return true;
   const auto entries = environ_of(pid);
   const std::string start = fmt::format("{}=", env::daemon.name);
   return entries && std::ranges::any_of(*entries, [&](const std::string& entry) { return entry.starts_with(start); });

@@ -32,7 +32,7 @@ std::vector<ProcessId> family_of(const ProcessId& process, int uid);
 /// waited for, a second at most, so that no process of a job is missed by those who look for all of them.
 std::optional<std::vector<std::string>> environ_of(int pid);
 
-/// Whether it belongs to no job, as several use it.
+/// Whether it belongs to no job, as several use it: by REMUDA_DAEMON, or podman's pause process.
 bool is_daemon(int pid);
 
 /// The processes, except this one, whose environment has all of these entries.

@@ -9,6 +9,7 @@ also where the machine has both.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,23 @@ class ContainersTest(unittest.TestCase):
             ran = self.in_lease("podman", "run", "--rm", flag, "--rootfs", self.home + "/root", "cat", "/proc/self/cgroup")
             self.assertEqual(ran.returncode, 0, ran)
             self.assertTrue(self.is_inside(ran.stdout, number), (flag, ran))
+
+    def test_what_podman_keeps_for_the_users_next_containers_keeps_no_job(self):
+        """As systemd puts it into a unit of its own, which this machine may have none to do."""
+        unit = os.path.join(TREE, "podman-pause-1.scope")
+        os.mkdir(unit)
+        self.addCleanup(os.rmdir, unit)
+        front = self.agent.start_as(ADA, "run", "-q", "--", "/bin/sh", "-c", "sleep 1005 & while ! test -e moved; do sleep 0.1; done")
+        self.addCleanup(lambda: [front.kill(), front.communicate()])
+        find = lambda: [pid for pid, line in self.sleepers().items() if line == "sleep 1005"]
+        pid = eventually(find)[0]
+        with open(os.path.join(unit, "cgroup.procs"), "w") as procs:
+            procs.write(str(pid))
+        open(os.path.join(self.home, "moved"), "w").close()
+        _, err = front.communicate(timeout=60)
+        self.assertEqual((front.returncode, is_alive(pid)), (0, True), err)
+        os.kill(pid, signal.SIGKILL)
+        self.assertTrue(eventually(lambda: not is_alive(pid)))
 
     def test_nothing_of_a_container_outlives_its_lease(self):
         front = self.hold()
