@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "monitor/pod_claims.h"
 
 namespace remuda::monitor {
 
@@ -33,7 +34,7 @@ int64_t job_in(std::string_view cgroups, const pool::PoolState& pool) {
     cgroups.remove_prefix(std::min(end + 1, cgroups.size()));
     for (int field = 0; field < 2; ++field) line.remove_prefix(std::min(line.find(':'), line.size() - 1) + 1);
     for (const pool::Job& job : pool.jobs)
-      if (is_within(line, job.cgroup)) return job.id;
+      if (is_pod(job.id) ? is_cgroup_of_pod(line, job.cgroup) : is_within(line, job.cgroup)) return job.id;
   }
   return 0;
 }

@@ -12,7 +12,8 @@
 
 namespace remuda::monitor {
 
-/// The job whose cgroup a process is in, from the text of /proc/PID/cgroup (cgroups(7)); 0: none. Pure.
+/// The job, or pod (pod_claims.h), whose cgroup a process is in, from the text of /proc/PID/cgroup (cgroups(7)); 0:
+/// none. Pure.
 int64_t job_in(std::string_view cgroups, const pool::PoolState& pool);
 
 /// Asks /proc. `pool` must outlive it.

@@ -229,7 +229,8 @@ std::string metrics_text(const Moment& moment) {
   if (!moment.knows_pool()) return families.text();
   add_pool(moment, families);
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
-  for (const auto& [_, use] : moment.uses) add_use(use, moment, families);
+  for (const auto& [_, use] : moment.uses)
+    if (use.pod.empty()) add_use(use, moment, families);
   for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
   for (const pool::Allocation& allocation : moment.pool.allocations) add_pods(allocation, moment, families);
   return families.text();

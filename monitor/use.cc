@@ -5,6 +5,7 @@
 #include <set>
 
 #include "device/throttle.h"
+#include "monitor/pod_claims.h"
 
 namespace remuda::monitor {
 
@@ -182,7 +183,11 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
     if (use.job != 0 && use.since_s != lease.since_s) end(std::exchange(use, {}), wall_s, elapsed_s, gone);
     const bool is_new = use.job == 0;
     if (is_new)
-      use = LeaseUse{.job = lease.job, .device = lease.device, .user = job ? job->user : "", .since_s = lease.since_s};
+      use = LeaseUse{.job = lease.job,
+                     .device = lease.device,
+                     .user = job ? job->user : "",
+                     .pod = job && is_pod(job->id) ? job->name : "",
+                     .since_s = lease.since_s};
     use.last_s = wall_s;
     use.share = lease.share;
     // It may have begun since the reading before; later on, the wall clock may be set, and time passes all the same.

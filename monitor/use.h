@@ -31,6 +31,7 @@ namespace remuda::monitor {
 struct LeaseUse {
   int64_t job = 0;
   std::string device, user;
+  std::string pod;                 ///< of a pod (pod_claims.h): "namespace/name"; it has no user
   std::string model;               ///< of the device
   double share = 1;                ///< of the device, that the job holds
   double since_s = 0, last_s = 0;  ///< seconds since 1970; `last_s`: of the last reading in it
@@ -48,6 +49,7 @@ struct LeaseUse {
     visit("job", self.job, "which job held it", true);
     visit("device", self.device, "id of the device", true);
     visit("user", self.user, "whose job it was");
+    visit("pod", self.pod, "the pod that had it of a kubelet, in place of a user's job");
     visit("model", self.model, "of the device");
     visit("share", self.share, "part of the device, 0 to 1");
     visit("since_s", self.since_s, "since when, in seconds since 1970");

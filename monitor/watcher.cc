@@ -69,7 +69,9 @@ Result<void> Watcher::take(Taken taken) {
   Result<void> outcome;
   if (taken_.agent_answers.value_or(true)) {  // leases do not end because nobody tells of them
     outcome = resume();
-    meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool), taken_.gone);
+    const auto with_pods = pods_.beside(taken_.pool, taken_.wall_s);
+    const pool::PoolState& pool = with_pods ? *with_pods : taken_.pool;
+    meter_.add(now_s, taken_.wall_s, taken_.machine, pool, job_by_cgroup(pool), taken_.gone);
   }
   std::vector<DeviceSlot> slots;
   for (const Device& device : taken_.machine.devices)

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "monitor/history.h"
 #include "monitor/metrics.h"
+#include "monitor/pod_claims.h"
 #include "monitor/use.h"
 #include "monitor/use_store.h"
 
@@ -61,6 +62,7 @@ class Watcher {
   History history_;
   UseStore uses_;
   Meter meter_;
+  PodClaims pods_;
   Taken taken_;
   std::vector<LeaseUse> unwritten_;  ///< of leases that have ended
   bool is_resumed_ = false;

@@ -55,6 +55,27 @@ TEST(Watcher, KeepsTheHistoryOfGpusAndTheUseOfLeases) {
   EXPECT_EQ(use.busy_s, 3);
 }
 
+TEST(Watcher, KeepsTheUseOfPodsBesideThatOfLeases) {
+  const ScratchFolder folder;
+  pool::PoolState pool = held(false);
+  pool.allocations = {{"card", "Kubernetes", "", "", {{"ml", "train-0", "u-1", "main"}}}};
+  {
+    Watcher watcher = open(folder);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(0.5), pool}));
+    EXPECT_EQ(metrics_text(watcher.moment()).find("remuda_lease"), std::string::npos) << "it has no lease";
+    ASSERT_TRUE(watcher.write());
+  }
+  Watcher watcher = open(folder);  // it is the same pod, and counted on
+  for (int i = 10; i < 13; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), pool}));
+  ASSERT_TRUE(watcher.write());
+  const auto uses = watcher.uses().read(kBegin_s).value();
+  ASSERT_THAT(uses, SizeIs(2));
+  EXPECT_EQ(uses[0].pod, "ml/train-0");
+  EXPECT_EQ(uses[0].job, uses[1].job);
+  EXPECT_EQ(uses[0].held_s + uses[1].held_s, 6);
+  EXPECT_EQ(uses[0].busy_s + uses[1].busy_s, 4);
+}
+
 TEST(Watcher, KeepsHowLongDevicesWaitAsTheirRunsTell) {
   const ScratchFolder folder;
   Watcher watcher = open(folder);

@@ -174,8 +174,8 @@ double forgotten_before(const std::vector<pool::Job>& ended, int64_t next_job) {
 
 /// From the history that `remuda watch` keeps.
 Result<int> print_waste(const UsageFlags& flags, double since_s) {
-  if (flags.by == "device") return usage_error("--waste goes by user or by job, not by device");
-  const bool by_job = flags.by == "job";
+  if (flags.by == "device") return usage_error("--waste goes by user, by job or by pod, not by device");
+  const WasteBy by = flags.by == "job" ? WasteBy::job : flags.by == "pod" ? WasteBy::pod : WasteBy::user;
   std::string folder = flags.folder;
   if (folder.empty()) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
@@ -192,9 +192,9 @@ Result<int> print_waste(const UsageFlags& flags, double since_s) {
   }
   REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
   const policy::Policy policy = run::policy_at(place.policy).value_or(policy::Policy{});
-  const std::vector<Waste> rows = waste_of(uses, by_job, policy);
+  const std::vector<Waste> rows = waste_of(uses, by, policy);
   fmt::print("{}", flags.json ? to_pretty(waste_json(rows, policy.currency))
-                              : waste_text(rows, by_job, policy.currency, table_width()));
+                              : waste_text(rows, by, policy.currency, table_width()));
   return 0;
 }
 
@@ -204,9 +204,9 @@ Result<int> usage(const UsageFlags& flags) {
   if (!since_s)
     return usage_error(
         fmt::format("--since: '{}' is no time; write 7d, 2h, 14:30 or 2026-11-24", printable(flags.since)));
-  if (flags.waste) return print_waste(flags, *since_s);
+  if (flags.waste || flags.by == "pod") return print_waste(flags, *since_s);
   if (flags.by == "job") return usage_error("--by job goes with --waste");
-  if (!flags.folder.empty()) return usage_error("--folder goes with --waste");
+  if (!flags.folder.empty()) return usage_error("--folder goes with --waste or --by pod");
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllEnded));
@@ -263,11 +263,15 @@ void add_usage(Program& program) {
   CLI::App& command = program.add("usage", "Show for how long jobs had devices", [flags] { return usage(*flags); });
   command.add_option("--since", flags->since, "Since then: 7d (unless given), 2h, 14:30 or 2026-11-24")
       ->type_name("TIME");
-  command.add_option("--by", flags->by, "A line for each user (unless given), device, or, with --waste, job")
-      ->check(CLI::IsMember({"user", "device", "job"}));
+  command
+      .add_option("--by", flags->by,
+                  "A line for each user (unless given), device, or, as far as `remuda watch` ran, "
+                  "pod, or, with --waste, job")
+      ->check(CLI::IsMember({"user", "device", "job", "pod"}));
   command.add_flag("--waste", flags->waste, "Show how much of it was for nothing, as far as `remuda watch` ran");
   command
-      .add_option("--folder", flags->folder, "With --waste: where the history is that `remuda watch --folder` keeps")
+      .add_option("--folder", flags->folder,
+                  "With --waste or --by pod: where the history is that `remuda watch --folder` keeps")
       ->type_name("FOLDER");
   command.add_flag("--json", flags->json, "Print as JSON, in seconds");
   add_machine_options(command, flags->machine);
@@ -279,7 +283,8 @@ void add_usage(Program& program) {
       "Examples:\n"
       "  remuda usage                         the last seven days, by user\n"
       "  remuda usage --since 1d --by device  which devices were used\n"
-      "  remuda usage --waste --by job        which jobs held devices for nothing\n");
+      "  remuda usage --waste --by job        which jobs held devices for nothing\n"
+      "  remuda usage --by pod                what pods made of the devices that a kubelet gave them\n");
 }
 
 }  // namespace remuda::cli

@@ -29,16 +29,18 @@ monitor::LeaseUse weighted(monitor::LeaseUse use) {
 
 }  // namespace
 
-std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job, const policy::Policy& policy) {
+std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, WasteBy by, const policy::Policy& policy) {
   // A new pool numbers its jobs anew: one with the same number that began at another time may be another one.
   using Turn = std::pair<int64_t, double>;
   std::map<std::pair<std::string, Turn>, Waste> rows;
   std::map<std::pair<std::string, Turn>, std::set<Turn>> turns;
   for (const monitor::LeaseUse& use : uses) {
+    if (use.pod.empty() == (by == WasteBy::pod)) continue;
     const Turn turn(use.job, use.since_s);
-    const auto key = std::pair(use.user, by_job ? turn : Turn());
+    const auto key = std::pair(use.user + use.pod, by == WasteBy::job ? turn : Turn());
     Waste& row = rows[key];
     row.user = use.user;
+    row.pod = use.pod;
     row.job = key.second.first;
     turns[key].insert(turn);
     row.jobs = static_cast<int>(turns[key].size());
@@ -51,23 +53,25 @@ std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job
   return sorted;
 }
 
-std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::string& currency, size_t width) {
+std::string waste_text(const std::vector<Waste>& rows, WasteBy by, const std::string& currency, size_t width) {
+  if (rows.empty() && by == WasteBy::pod)
+    return "No pod was watched while it had a device; `remuda watch` keeps that, where an agent sees a kubelet\n";
   if (rows.empty()) return "Nobody was watched while holding a device; `remuda watch` keeps that\n";
-  std::vector<std::string> header{by_job ? "JOB" : "USER",
-                                  by_job ? "USER" : "JOBS",
-                                  "HELD",
-                                  "BUSY",
-                                  "WAITING",
-                                  "EFFECTIVE",
-                                  "IDLE",
-                                  "UNKNOWN",
-                                  "KWH"};
+  const auto [first, second] = by == WasteBy::pod   ? std::pair("NAMESPACE", "POD")
+                               : by == WasteBy::job ? std::pair("JOB", "USER")
+                                                    : std::pair("USER", "JOBS");
+  std::vector<std::string> header{first, second, "HELD", "BUSY", "WAITING", "EFFECTIVE", "IDLE", "UNKNOWN", "KWH"};
   if (!currency.empty()) header.insert(header.end(), {printable(currency), "WASTED"});
   Table table(header);
   for (const Waste& row : rows) {
+    const size_t slash = row.pod.find('/');
+    auto [one, other] = by == WasteBy::job ? std::pair(std::to_string(row.job), row.user)
+                                           : std::pair(row.user, std::to_string(row.jobs));
+    if (by == WasteBy::pod)
+      one = slash == std::string::npos ? "-" : row.pod.substr(0, slash), other = row.pod.substr(slash + 1);
     std::vector<std::string> cells{
-        by_job ? std::to_string(row.job) : row.user,
-        by_job ? row.user : std::to_string(row.jobs),
+        printable(one),
+        printable(other),
         hours(row.sum.held_s),
         share_text(row.sum.busy_s, row.sum.busy_known_s),
         share_text(row.sum.waiting_s, row.sum.waiting_known_s),
@@ -100,8 +104,10 @@ Json waste_json(const std::vector<Waste>& rows, const std::string& currency) {
     Json one = fields::write(row.sum);
     one.erase("device");
     one.erase("job");
-    one["user"] = row.user;
-    one["jobs"] = row.jobs;
+    if (row.pod.empty())
+      one["user"] = row.user, one["jobs"] = row.jobs;
+    else
+      one["pod"] = row.pod;
     if (row.job != 0) one["job"] = row.job;
     one["idle_s"] = row.idle_s();
     for (const char* key : {"model", "share"}) one.erase(key);

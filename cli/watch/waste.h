@@ -13,9 +13,12 @@
 
 namespace remuda::cli {
 
-/// What users, or their jobs, made of the devices they held.
+enum class WasteBy { user, job, pod };
+
+/// What users, or their jobs, or pods, made of the devices they held.
 struct Waste {
   std::string user;
+  std::string pod;  ///< "namespace/name"; it has no user
   int64_t job = 0;  ///< 0: all of the user's
   int jobs = 0;
   monitor::LeaseUse sum;  ///< its device is empty
@@ -25,11 +28,11 @@ struct Waste {
   double idle_s() const { return sum.busy_known_s - sum.busy_s; }
 };
 
-/// By user, or by job; who held most for nothing comes first. Pure.
-std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job, const policy::Policy& policy = {});
+/// By user, or by job, of all that no pod had; or by pod. Who held most for nothing comes first. Pure.
+std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, WasteBy by, const policy::Policy& policy = {});
 
 /// What things cost, where `currency` is not empty.
-std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::string& currency, size_t width);
+std::string waste_text(const std::vector<Waste>& rows, WasteBy by, const std::string& currency, size_t width);
 Json waste_json(const std::vector<Waste>& rows, const std::string& currency);
 
 }  // namespace remuda::cli
