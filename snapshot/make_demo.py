@@ -59,7 +59,7 @@ LEASES = [
     *lease(41, "ana", "ft-7b", (0, 1), minute(-290), until=minute(190), command=["python", "train.py"]),
     *lease(44, "ben", "diffusion", (2, 3), minute(-75), until=minute(165), command=["python", "sample.py"]),
     *lease(52, "dora", "notebook", (5,), minute(-160), command=["jupyter", "lab"]),
-    *lease(47, "ana", "prepare", (6,), minute(-40), minute(21)),
+    *(one | {"failed": True, "why": "killed by signal 9 (Killed)"} for one in lease(47, "ana", "prepare", (6,), minute(-40), minute(21))),
     *(entry for n, (begin, end) in enumerate(EVALS)
       for entry in lease(60 + n, "cho", f"eval-{n}", (4,), minute(begin), minute(end) if end < 60 else None, minute(begin + 40))),
 ]
@@ -151,7 +151,7 @@ def runs():
                "run": {"at_s": minute(m), "step": 27000 + 97 * m, "steps": 40000, "step_s": 0.618,
                        "checkpoint_step": 26950 + 97 * m, "checkpoint_age_s": 31, "checkpoint_every_s": 600,
                        "parts": [{"device": gpu_id(i), "share": share, "waiting": round(waiting[i], 3)}
-                                 for i, share in enumerate((0.504, 0.496))]}}
+                                 for i, share in enumerate((0.53, 0.47) if m < 30 else (0.504, 0.496))]}}
 
 
 def main():

@@ -13,8 +13,8 @@ constexpr std::array kOfAnybody{// of leases
                                 "devices_enforced", "cores", "host_memory_bytes", "holder", "barred", "use",
                                 // of jobs
                                 "id", "priority", "preemptible", "submitted_s", "started_s", "time_limit_s", "begin_s",
-                                "paused", "state", "devices", "request", "why", "starts_s", "starts_on", "starts_after",
-                                "starts_unknown", "would_start"};
+                                "paused", "state", "devices", "failed", "request", "why", "starts_s", "starts_on",
+                                "starts_after", "starts_unknown", "would_start"};
 
 /// Nobody's: processes without a lease are shown by the name of their user alone.
 bool is_of(const Json& entry, const std::string& user) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <utility>
 
 #include "base/file.h"
@@ -87,6 +88,20 @@ Json seen_at(const Recording& recording, double time_s) {
   return host;
 }
 
+/// All that has happened in a recording.
+EventLog events_of(const Recording& recording) {
+  EventLog log;
+  log.take_told(recording.events);
+  log.take_errors(recording.inventory);
+  log.take({recording.alerts, Json(), 0});
+  std::vector<Json> runs;
+  if (recording.runs.is_array())
+    std::ranges::copy_if(recording.runs, std::back_inserter(runs), [](const Json& one) { return one.is_object(); });
+  std::ranges::stable_sort(runs, {}, [](const Json& run) { return number_in(run, "since_s"); });
+  for (const Json& run : runs) log.take({Json(), Json::array({run}), number_in(run, "since_s")});
+  return log;
+}
+
 /// Adds what becomes of those that wait, and how users stand, where the recording does not say so itself.
 void add_future(const Inventory& inventory, double time_s, pool::LatestOutlooks& outlooks, Json& host) {
   static const pool::Policy kNone;
@@ -143,13 +158,14 @@ Result<void> check_samples(const Inventory& inventory, std::string_view where) {
 Result<Recording> parse_recording(std::string_view text, std::string_view where) {
   REMUDA_ASSIGN(Inventory inventory, recorded::import_machine(text, where));
   REMUDA_TRY(check_samples(inventory, where));
-  Recording recording{std::move(inventory), {}, {}, {}, {}};
+  Recording recording{std::move(inventory), {}, {}, {}, {}, {}};
   const auto json = parse_json(text, where);  // what others print may be anything else
   if (!json || !json->is_object()) return recording;
   recording.jobs = json->value("jobs", Json());
   recording.drains = json->value("drains", Json());
   recording.runs = json->value("runs", Json());
   recording.alerts = json->value("alerts", Json());
+  recording.events = json->value("events", Json());
   return recording;
 }
 
@@ -165,6 +181,7 @@ ReplaySource::ReplaySource(std::vector<Recording> recordings, Clock& clock, Play
       playback_(playback),
       began_s_(clock.now_s()) {
   for (const Recording& recording : recordings_) {
+    events_.push_back(events_of(recording));
     const auto& samples = recording.inventory.samples;
     const double begin_s = samples.empty() ? recording.inventory.time_s : samples.front().time_s;
     const double end_s = samples.empty() ? recording.inventory.time_s : samples.back().time_s;
@@ -181,6 +198,9 @@ double ReplaySource::position_s() const {
 Json ReplaySource::host_at(size_t place, double time_s) {
   Json host = seen_at(recordings_[place], time_s);
   add_future(recordings_[place].inventory, time_s, outlooks_[place], host);
+  const auto& samples = recordings_[place].inventory.samples;
+  host["events"] = events_[place].until(time_s);
+  host["events_since_s"] = samples.empty() ? time_s : samples.front().time_s;
   return host;
 }
 
@@ -215,6 +235,13 @@ Result<History> ReplaySource::history(const HistoryQuery& query) {
     return history;
   }
   return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
+}
+
+Result<Json> ReplaySource::set_score(const SetQuery& query) {
+  for (const Recording& recording : recordings_)
+    if (query.host.empty() || query.host == recording.inventory.host)
+      return snapshot::set_score(recording.inventory, query);
+  return usage_error(fmt::format("there is no host '{}'", printable(query.host)));
 }
 
 }  // namespace remuda::snapshot

@@ -4,6 +4,7 @@
 //   "jobs": {"leases": [...], "waiting": [...]}   as `remuda ps --json` prints them, over all of the time: a lease with
 //                                                 "ended_s" is over from then on
 //   "drains", "runs", "alerts": [...]             each shown from its "since_s" on
+//   "events": [...]                               beside those that follow from these (snapshot/events.h)
 //
 // What becomes of those that wait, and who has used how much, is worked out as in a pool that is there
 // (pool/outlook.h), without a policy, unless the recording says so itself.
@@ -18,13 +19,14 @@
 
 #include "base/clock.h"
 #include "pool/latest_outlooks.h"
+#include "snapshot/events.h"
 #include "snapshot/source.h"
 
 namespace remuda::snapshot {
 
 struct Recording {
   Inventory inventory;
-  Json jobs, drains, runs, alerts;  ///< null where the recording has none
+  Json jobs, drains, runs, alerts, events;  ///< null where the recording has none
 };
 
 /// Any text; an error starts with `where`.
@@ -43,6 +45,7 @@ class ReplaySource : public Source {
 
   Result<Json> snapshot() override;
   Result<History> history(const HistoryQuery& query) override;
+  Result<Json> set_score(const SetQuery& query) override;
 
  private:
   double position_s() const;
@@ -50,6 +53,7 @@ class ReplaySource : public Source {
 
   const std::vector<Recording> recordings_;
   std::vector<pool::LatestOutlooks> outlooks_;  ///< of each; used by snapshot() alone
+  std::vector<EventLog> events_;                ///< of each: of all of its time
   Clock& clock_;
   const Playback playback_;
   const double began_s_;

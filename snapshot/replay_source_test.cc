@@ -148,6 +148,29 @@ TEST(SnapshotReplay, SaysWhatBecomesOfThoseThatWaitAsOfALivePool) {
   EXPECT_EQ(jobs["fairness"]["users"][2]["part"], 1);
 }
 
+TEST(SnapshotReplay, TellsWhatHasHappenedSoFar) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(recording("a"));
+  recordings[0].alerts = Json::parse(R"([{"rule":"throttled","device":"gpu","since_s":1020,"ended_s":1040},
+    {"rule":"held and idle","device":"gpu","since_s":1090}])");
+  recordings[0].runs = Json::parse(R"([{"job":1,"since_s":1060,"run":{"step":9,"checkpoint_step":5}},
+    {"job":1,"since_s":1050,"run":{"step":4}}])");
+  ReplaySource source(std::move(recordings), clock);
+  const Json snapshot = source.snapshot().value();
+  ASSERT_EQ(snapshot["events"].size(), 2u) << "an alert that is over, a checkpoint, and nothing that is to come";
+  EXPECT_EQ(snapshot["events"][0]["kind"], "throttled");
+  EXPECT_EQ(snapshot["events"][1]["time_s"], 1060);
+  EXPECT_EQ(snapshot["events_since_s"], 1000);
+}
+
+TEST(SnapshotReplay, ScoresSetsOfItsDevices) {
+  SetClock clock;
+  ReplaySource source = play(clock);
+  EXPECT_EQ(source.set_score({"a", {"gpu:0"}}).value()["devices"], Json{"gpu"});
+  EXPECT_FALSE(source.set_score({"b", {"gpu:0"}}));
+}
+
 TEST(SnapshotReplay, WhatIsNoRecordingIsRefusedByName) {
   const auto parsed = parse_recording("{\"version\":", "some.json");
   ASSERT_FALSE(parsed);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "snapshot/history.h"
+#include "snapshot/set_score.h"
 
 namespace remuda::snapshot {
 
@@ -29,6 +30,8 @@ class Source {
   /// What a device did. Several calls at a time, beside snapshot(), from any thread. A usage error for a device or a
   /// measure that is not there.
   virtual Result<History> history(const HistoryQuery& query) = 0;
+  /// What devices are worth as a set (set_score.h); from any thread, likewise.
+  virtual Result<Json> set_score(const SetQuery&) { return usage_error("this source has no machine"); }
   /// The text of that format for Prometheus; from any thread, likewise.
   virtual Result<std::string> metrics(Metrics) { return usage_error("a recording has no metrics"); }
 };

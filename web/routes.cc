@@ -75,6 +75,14 @@ void answer_history(snapshot::Source& source, const Request& request, Response& 
   response.set_content(to_line(snapshot::to_json(*history)), kJson);
 }
 
+void answer_set(snapshot::Source& source, const Request& request, Response& response) {
+  const auto score = source.set_score(
+      {.host = request.get_param_value("host"), .devices = split(request.get_param_value("devices"), ',')});
+  if (!score) return refuse(response, 400, score.error().message);
+  response.set_header("Cache-Control", "no-store");
+  response.set_content(to_line(*score), kJson);
+}
+
 void answer_metrics(snapshot::Source& source, snapshot::Metrics format, Response& response) {
   const auto text = source.metrics(format);
   if (!text) return refuse(response, 503, text.error().message);
@@ -143,6 +151,8 @@ void add_routes(httplib::Server& server, Stage& stage) {
   server.Get("/api/snapshot", [&stage](const Request&, Response& response) { answer_snapshot(stage.feed, response); });
   server.Get("/api/history",
              [&stage](const Request& request, Response& response) { answer_history(stage.source, request, response); });
+  server.Get("/api/set",
+             [&stage](const Request& request, Response& response) { answer_set(stage.source, request, response); });
   for (const auto& [path, format] :
        {std::pair("/metrics", snapshot::Metrics::own), std::pair("/metrics/dcgm", snapshot::Metrics::dcgm)})
     server.Get(path, [&stage, format = format](const Request&, Response& response) {

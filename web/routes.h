@@ -28,8 +28,8 @@ struct Stage {
   std::atomic<int> streams = 0;  ///< of events that are open
 };
 
-/// GET of the page's files, to anybody; of /api/snapshot, /api/history, /api/events, /metrics and /metrics/dcgm with
-/// the token. All else is refused with a sentence.
+/// GET of the page's files, to anybody; of /api/snapshot, /api/history, /api/set, /api/events, /metrics and
+/// /metrics/dcgm with the token. All else is refused with a sentence.
 void add_routes(httplib::Server& server, Stage& stage);
 
 }  // namespace remuda::web

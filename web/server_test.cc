@@ -140,7 +140,7 @@ TEST(WebServer, ServesThePageToAnybodyWithItsRules) {
 
 TEST(WebServer, DataIsForThoseWithTheToken) {
   const Served served;
-  for (const char* path : {"/api/snapshot", "/api/history", "/api/events", "/api/none"}) {
+  for (const char* path : {"/api/snapshot", "/api/history", "/api/set", "/api/events", "/api/none"}) {
     EXPECT_EQ(served.status(path, {}), 401) << path;
     EXPECT_EQ(served.status(path, {{"Authorization", "Bearer 0123456789abcdee"}}), 401) << path;
     EXPECT_EQ(served.status(path, {{"Cookie", std::string("token=") + kToken}}), 401) << path;
@@ -207,6 +207,13 @@ TEST(WebServer, HistoryIsAskedForByQuery) {
   EXPECT_EQ(wrong->body, R"({"error":"measures: there is no '<script>'"})");
   EXPECT_EQ(wrong->get_header_value("Content-Type"), "application/json") << "no browser takes it for a page";
   EXPECT_EQ(served.status("/api/history?device=gpu&measures=busy&from=1e400&to=nan&points=99999999999"), 400);
+}
+
+TEST(WebServer, SetsAreAskedForByQuery) {
+  const Served served;
+  const auto score = served.get("/api/set?host=a&devices=gpu:0,gpu:3");
+  ASSERT_TRUE(score);
+  EXPECT_EQ(score->body, R"({"host":"a","devices":["gpu:0","gpu:3"]})");
 }
 
 TEST(WebServer, EventsFollowChanges) {

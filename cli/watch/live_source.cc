@@ -27,13 +27,15 @@ Result<Json> past_leases(pool::Access& pool) {
   REMUDA_ASSIGN(const std::vector<pool::Job> ended, pool.ended(kMostPast));
   Json past = Json::array();
   for (const pool::Job& job : ended)
-    for (const std::string& device : job.started_s > 0 ? job.devices : std::vector<std::string>())
-      past.push_back({{"job", job.id},
-                      {"device", device},
-                      {"since_s", job.started_s},
-                      {"ended_s", job.ended_s},
-                      {"user", job.user},
-                      {"name", job.name}});
+    for (const std::string& device : job.started_s > 0 ? job.devices : std::vector<std::string>()) {
+      Json& lease = past.emplace_back(Json{{"job", job.id},
+                                           {"device", device},
+                                           {"since_s", job.started_s},
+                                           {"ended_s", job.ended_s},
+                                           {"user", job.user},
+                                           {"name", job.name}});
+      if (!succeeded(job) && !job.cancelled) lease.update({{"failed", true}, {"why", job.why}});
+    }
   return past;
 }
 
@@ -61,6 +63,15 @@ void add_outlooks(const std::map<int64_t, pool::Outlook>& outlooks, Json& waitin
       add_outlook(known->second, job);
 }
 
+/// What runs say of themselves.
+Json runs_of(const pool::PoolState& state, double now_s) {
+  Json runs = Json::array();
+  for (const pool::Job& job : state.jobs)
+    if (job.state == pool::JobState::running && job.run.is_fresh(now_s))
+      runs.push_back({{"job", job.id}, {"user", job.user}, {"name", job.name}, {"run", fields::write(job.run)}});
+  return runs;
+}
+
 /// What the pool says of leases, queue and runs. An error of kind `unavailable` while its agent does not answer.
 Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, pool::LatestOutlooks& outlooks,
                            double now_s) {
@@ -77,10 +88,7 @@ Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, pool
   REMUDA_ASSIGN(known["past"], past_leases(caretaker.pool()));
   Json& drains = known["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
-  Json& runs = known["runs"] = Json::array();
-  for (const pool::Job& job : state.jobs)
-    if (job.state == pool::JobState::running && job.run.is_fresh(now_s))
-      runs.push_back({{"job", job.id}, {"user", job.user}, {"name", job.name}, {"run", fields::write(job.run)}});
+  known["runs"] = runs_of(state, now_s);
   return known;
 }
 
@@ -102,7 +110,21 @@ snapshot::History history_of(const monitor::Series& series, const snapshot::Hist
 }  // namespace
 
 LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user, ReportFlags reports)
-    : user_(std::move(user)), folder_(folder), watch_(std::move(flags), std::move(folder), std::move(reports)) {}
+    : user_(std::move(user)),
+      folder_(folder),
+      events_since_s_(wall_s()),
+      watch_(std::move(flags), std::move(folder), std::move(reports),
+             [this](const WatchLoop& loop) { note_events(loop); }) {}
+
+/// What runs, alerts and the pool say by now, after each reading.
+void LiveSource::note_events(const WatchLoop& loop) {
+  const monitor::Moment moment = loop.moment();
+  Json alerts = Json::array();
+  for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
+  events_.take({alerts, runs_of(moment.pool, moment.wall_s), moment.wall_s});
+  for (const pool::Job& job : moment.pool.jobs)
+    for (const pool::Turn& turn : job.earlier) events_.take_restart(job.id, turn.ended_s, turn.devices);
+}
 
 /// Its own, or those of the process that keeps the history, as old as that writes them.
 const monitor::LeaseUses& LiveSource::uses_beside(WatchLoop& loop) {
@@ -144,6 +166,8 @@ Result<Json> LiveSource::snapshot() {
     REMUDA_ASSIGN(snapshot, seen_through(loop));
     Json& alerts = snapshot["alerts"] = Json::array();
     for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
+    snapshot["events"] = events_.until(wall_s());
+    snapshot["events_since_s"] = events_since_s_;
     return {};
   }));
   snapshot::hide_from(user_, snapshot);
@@ -161,6 +185,17 @@ Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& quer
     return {};
   }));
   return series.slots.empty() ? snapshot::unknown_history(query) : history_of(series, query);
+}
+
+Result<Json> LiveSource::set_score(const snapshot::SetQuery& query) {
+  Inventory machine;
+  REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
+    machine = loop.moment().machine;
+    return {};
+  }));
+  if (!query.host.empty() && query.host != machine.host)
+    return usage_error(fmt::format("there is no host '{}'", printable(query.host)));
+  return snapshot::set_score(machine, query);
 }
 
 Result<std::string> LiveSource::metrics(snapshot::Metrics format) {

@@ -8,6 +8,7 @@
 #include "cli/watch/watch_thread.h"
 #include "monitor/use.h"
 #include "pool/latest_outlooks.h"
+#include "snapshot/events.h"
 #include "snapshot/source.h"
 
 namespace remuda::cli {
@@ -20,11 +21,13 @@ class LiveSource : public snapshot::Source {
 
   Result<Json> snapshot() override;
   Result<snapshot::History> history(const snapshot::HistoryQuery& query) override;
+  Result<Json> set_score(const snapshot::SetQuery& query) override;
   Result<std::string> metrics(snapshot::Metrics format) override;
 
  private:
   const monitor::LeaseUses& uses_beside(WatchLoop& loop);
   Result<Json> seen_through(WatchLoop& loop);
+  void note_events(const WatchLoop& loop);
 
   const std::string user_, folder_;
   monitor::LeaseUses others_uses_;  ///< what the process counts that keeps the history, where that is another one
@@ -32,6 +35,8 @@ class LiveSource : public snapshot::Source {
   Json known_ = Json::object();  ///< what the pool said last; empty: nothing yet
   double known_s_ = 0;           ///< when, in seconds since 1970
   pool::LatestOutlooks outlooks_;  ///< used by snapshot() alone, which is called from one thread
+  snapshot::EventLog events_;      ///< of the time since `events_since_s_`; used between readings alone
+  const double events_since_s_;
   WatchThread watch_;
 };
 

@@ -7,8 +7,13 @@
 
 namespace remuda::cli {
 
-WatchThread::WatchThread(MachineFlags flags, std::string folder, ReportFlags reports)
-    : flags_(std::move(flags)), folder_(std::move(folder)), reports_(std::move(reports)), thread_([this] { work(); }) {}
+WatchThread::WatchThread(MachineFlags flags, std::string folder, ReportFlags reports,
+                         std::function<void(const WatchLoop&)> after_each)
+    : flags_(std::move(flags)),
+      folder_(std::move(folder)),
+      reports_(std::move(reports)),
+      after_each_(std::move(after_each)),
+      thread_([this] { work(); }) {}
 
 WatchThread::~WatchThread() {
   {
@@ -23,7 +28,9 @@ Result<void> WatchThread::step() {
   if (!loop_) {
     REMUDA_ASSIGN(loop_, WatchLoop::open(flags_, folder_, false));
   }
-  return loop_->step();
+  REMUDA_TRY(loop_->step());
+  if (after_each_) after_each_(*loop_);
+  return {};
 }
 
 void WatchThread::work() {

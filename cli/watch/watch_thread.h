@@ -18,7 +18,9 @@ class WatchThread {
  public:
   /// Opens the loop, again and again where that fails, and reads the machine once a second.
   /// `reports`: how people are told of alerts, if this process keeps the history: else the one that does tells them.
-  WatchThread(MachineFlags flags, std::string folder, ReportFlags reports = {});
+  /// `after_each`: called after each reading, before anybody looks at it.
+  WatchThread(MachineFlags flags, std::string folder, ReportFlags reports = {},
+              std::function<void(const WatchLoop&)> after_each = nullptr);
   /// What is new is written.
   ~WatchThread();
   WatchThread(const WatchThread&) = delete;
@@ -34,6 +36,7 @@ class WatchThread {
   const MachineFlags flags_;
   const std::string folder_;
   const ReportFlags reports_;
+  const std::function<void(const WatchLoop&)> after_each_;
   std::timed_mutex mutex_;  ///< held while the machine is read
   std::condition_variable_any changed_;
   std::optional<WatchLoop> loop_;

@@ -56,7 +56,7 @@ function useHistories(hosts, token, nowS, range) {
     const queue = [...devices];
     const read = async (got) => {
       for (let view = queue.shift(); view && isCurrent; view = queue.shift()) {
-        const query = { host: view.host, device: view.id, measures: ['busy', 'waiting'], from: nowS - RANGES[range], to: nowS, points: POINTS };
+        const query = { host: view.host, device: view.id, measures: ['busy', 'waiting', 'throttled'], from: nowS - RANGES[range], to: nowS, points: POINTS };
         const history = await fetchHistory(token, query);
         if (history) got.set(view.key, history);
       }
@@ -104,7 +104,7 @@ function Page({ token }) {
         <main ref={main}>
           {snapshot && (
             <>
-              {show('map') && <Map_ width={width} hosts={hosts} colours={colours} address={address} idle={idle} />}
+              {show('map') && <Map_ width={width} hosts={hosts} colours={colours} address={address} idle={idle} token={token} />}
               {show('lanes') && <Lanes hosts={hosts} histories={histories} nowS={nowS} address={address} colours={colours} width={width} />}
               {!embedded && (
                 <>

@@ -1,8 +1,11 @@
 // The map: who holds which device, and how they are wired.
 import { addressOf } from './address.js';
 import { mapLayout, pairsOf, pairText, pairWord } from './layout.js';
+import { reading } from './model.js';
+import { SetChoice } from './set.jsx';
+import { toggled } from './set.js';
 import { deviceSentence } from './sentences.js';
-import { duration, ofBytes, percent } from './text.js';
+import { duration, ofBytes, percent, rangesOf } from './text.js';
 
 const STATE_NOTES = { idle: 'idle', foreign: 'no lease', drained: 'drained', unclear: '', lost: 'lost', unknown: 'not seen', free: 'free', held: '' };
 
@@ -10,6 +13,13 @@ const STATE_NOTES = { idle: 'idle', foreign: 'no lease', drained: 'drained', unc
 function fitting(text, width) {
   const most = Math.floor((width - 16) / 6.8);
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/// With a key for more, a click is for the set.
+function chooseForSet(event, address, key) {
+  if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+  event.preventDefault();
+  location.hash = addressOf({ ...address, set: toggled(address.set, key) });
 }
 
 function Chip({ chip, colour, address, isChosen, idleS, bottom }) {
@@ -23,9 +33,9 @@ function Chip({ chip, colour, address, isChosen, idleS, bottom }) {
     view.alerts.length > 0 && '!',
   ].filter(Boolean);
   const what = view.state === 'idle' && idleS >= 60 ? `idle ${duration(idleS)}` : STATE_NOTES[view.state];
-  const classes = ['chip', view.state, colour === undefined ? '' : `u${colour}`, isChosen ? 'chosen' : ''].join(' ');
+  const classes = ['chip', view.state, colour === undefined ? '' : `u${colour}`, isChosen ? 'chosen' : '', address.set.includes(view.key) ? 'in-set' : ''].join(' ');
   return (
-    <a href={addressOf({ ...address, gpu: isChosen ? '' : view.key })} class={classes}>
+    <a href={addressOf({ ...address, gpu: isChosen ? '' : view.key })} class={classes} onClick={(event) => chooseForSet(event, address, view.key)}>
       <title>{`${deviceSentence(view)}${used === undefined ? '' : `; memory ${ofBytes(view.memoryUsed.value, view.memory.value)}`}`}</title>
       <rect class="body" x={x} y={y} width={w} height={h} rx="3" />
       {used > 0 && <rect class="used" x={x + 1} y={bottom - 1 - (h - 2) * used} width={w - 2} height={(h - 2) * used} />}
@@ -85,6 +95,16 @@ function HostMap({ host, width, colours, address, idle }) {
   );
 }
 
+const WORDS = {
+  X: 'itself', NV: 'so many NVLinks', XGMI: 'xGMI', PIX: 'one PCIe bridge at most', PXB: 'several PCIe bridges', PHB: 'over the PCIe host bridge', NODE: 'over host bridges of one NUMA node', SYS: 'between NUMA nodes',
+};
+
+/// What the words of a matrix mean, of those that stand in it.
+function Legend({ words }) {
+  const known = Object.entries(WORDS).filter(([word]) => words.some((one) => one === word || (word === 'NV' && /^NV\d*$/.test(one))));
+  return <p class="note">{known.map(([word, meaning]) => `${word === 'NV' ? 'NV#' : word}: ${meaning}`).join('; ')}</p>;
+}
+
 /// The pairs in the words of the familiar matrix: the map's twin.
 function Matrix({ host }) {
   const pairs = pairsOf(host.inventory);
@@ -94,7 +114,7 @@ function Matrix({ host }) {
       <table class="matrix">
         <caption>How the devices of {host.name} are joined; GB/s where measured</caption>
         <thead>
-          <tr><td />{host.devices.map((view) => <th key={view.key} scope="col">{view.label}</th>)}</tr>
+          <tr><td />{host.devices.map((view) => <th key={view.key} scope="col">{view.label}</th>)}<th scope="col">CPU affinity</th><th scope="col">NUMA</th></tr>
         </thead>
         <tbody>
           {host.devices.map((row) => (
@@ -102,18 +122,27 @@ function Matrix({ host }) {
               <th scope="row">{row.label}</th>
               {host.devices.map((column) => {
                 const one = pair(row, column);
-                return row === column ? <td key={column.key} class="self">×</td> : (
+                return row === column ? <td key={column.key} class="self">X</td> : (
                   <td key={column.key} title={one ? pairText(one) : 'not known'}>
                     {pairWord(one)}{one?.gbps !== undefined && <small> {one.gbps}</small>}
                   </td>
                 );
               })}
+              <Known raw={row.device.cores} text={rangesOf} />
+              <Known raw={row.device.numa_node} text={String} />
             </tr>
           ))}
         </tbody>
       </table>
+      <Legend words={['X', ...host.devices.flatMap((row) => host.devices.map((column) => (row === column ? 'X' : pairWord(pair(row, column)))))]} />
     </div>
   );
+}
+
+/// What is known of a device, or a dash with the reason.
+function Known({ raw, text }) {
+  const { value, reason } = reading(raw);
+  return value === undefined ? <td class="missing" title={reason}>–</td> : <td>{text(value)}</td>;
 }
 
 const LEGEND = [
@@ -122,10 +151,17 @@ const LEGEND = [
   ['pcie', 'measured over PCIe'],
 ];
 
-export function Map_({ hosts, width, colours, address, idle }) {
+export function Map_({ hosts, width, colours, address, idle, token }) {
+  const isMatrix = address.view === 'matrix';
   return (
     <section class="map-panel" aria-labelledby="map-title">
-      <h2 id="map-title">Devices</h2>
+      <div class="heading">
+        <h2 id="map-title">Devices</h2>
+        <nav aria-label="View">
+          <a href={addressOf({ ...address, view: '' })} aria-current={isMatrix ? undefined : 'true'}>map</a>
+          <a href={addressOf({ ...address, view: 'matrix' })} aria-current={isMatrix ? 'true' : undefined}>matrix</a>
+        </nav>
+      </div>
       <div class="hosts">
       {hosts.map((host) => (
         <div key={host.name} class="host">
@@ -133,15 +169,20 @@ export function Map_({ hosts, width, colours, address, idle }) {
             <span class={`dot${host.isSilent ? ' silent' : ''}`} aria-hidden="true" />
             {host.name} <small>{host.isSilent ? `silent for ${duration(host.silentS)}` : host.silentS >= 1 ? `seen ${duration(host.silentS)} before` : 'seen now'}</small>
           </h3>
-          <HostMap host={host} width={width} colours={colours} address={address} idle={idle} />
-          <details>
-            <summary>Links as a table</summary>
-            <Matrix host={host} />
-          </details>
+          {isMatrix ? <Matrix host={host} /> : (
+            <>
+              <HostMap host={host} width={width} colours={colours} address={address} idle={idle} />
+              <details>
+                <summary>Links as a table</summary>
+                <Matrix host={host} />
+              </details>
+            </>
+          )}
+          <SetChoice host={host} address={address} token={token} />
         </div>
       ))}
       </div>
-      <p class="legend">
+      {!isMatrix && <p class="legend">
         {LEGEND.map(([kind, text]) => (
           <span key={kind}>
             <svg width="26" height="10" aria-hidden="true" class={`link ${kind}`}>
@@ -152,7 +193,7 @@ export function Map_({ hosts, width, colours, address, idle }) {
           </span>
         ))}
         <span>width: measured speed; height: memory, filled as far as it is in use</span>
-      </p>
+      </p>}
     </section>
   );
 }

@@ -73,6 +73,13 @@ async function read(token, lastId, signal, onEvent) {
   }
 }
 
+/// What devices are worth as a set; {error} where the server does not say.
+export async function fetchSet(token, host, devices) {
+  const query = new URLSearchParams({ host, devices: devices.join(',') });
+  const response = await fetch(`/api/set?${query}`, { headers: { authorization: `Bearer ${token}` } }).catch(() => null);
+  return response?.json().catch(() => null) ?? { error: 'the server does not answer' };
+}
+
 /// What a device did, or null where the server does not say.
 export async function fetchHistory(token, { host, device, measures, from, to, points }) {
   const query = new URLSearchParams({ host, device, measures: measures.join(','), from, to, points });

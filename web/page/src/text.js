@@ -41,6 +41,16 @@ export function moment(timeS) {
   return new Intl.DateTimeFormat('en-GB', options).format(new Date(timeS * 1000));
 }
 
+/// [0, 1, 2, 7] -> "0-2,7"
+export function rangesOf(numbers) {
+  const ranges = [];
+  for (const number of numbers) {
+    if (ranges.at(-1)?.[1] === number - 1) ranges.at(-1)[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(',');
+}
+
 /// 1 GPU, 2 GPUs
 export function counted(count, thing) {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;

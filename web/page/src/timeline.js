@@ -6,10 +6,19 @@ export function barsOf(view, host) {
   return [...past, ...view.leases].filter((lease) => lease.since_s !== undefined);
 }
 
-/// Times at which the axis has marks: a round step, six of them or so.
-export function ticks(fromS, toS) {
+/// Where a time stands: the past on one scale, what is to come on another one to the right of `nowX`. `futureS` 0: there is
+/// no more than the past.
+export function timeScale({ fromS, nowS, futureS, left, nowX, right }) {
+  return (timeS) => {
+    if (timeS <= nowS || futureS === 0) return left + ((timeS - fromS) / (nowS - fromS)) * (nowX - left);
+    return nowX + Math.min(1, (timeS - nowS) / futureS) * (right - nowX);
+  };
+}
+
+/// Times at which the axis has marks: a round step, six of them or so, unless `most` says otherwise.
+export function ticks(fromS, toS, most = 7) {
   const steps = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800];
-  const step = steps.find((one) => (toS - fromS) / one <= 7) ?? 604800;
+  const step = steps.find((one) => (toS - fromS) / one <= most) ?? 604800;
   const marks = [];
   for (let at = Math.ceil(fromS / step) * step; at <= toS; at += step) marks.push(at);
   return marks;

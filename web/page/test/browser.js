@@ -89,6 +89,15 @@ async function checkTables(page, snapshot) {
   assert.deepEqual(await page.$$eval('.runs li', (all) => all.map((row) => row.dataset.row)), runs.map((one) => JSON.stringify(one)));
   const waiting = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.jobs.waiting);
   assert.deepEqual(await page.$$eval('.queue li', (all) => all.map((row) => row.dataset.row)), waiting.map((one) => JSON.stringify(one)));
+  const hosts = [snapshot, ...(snapshot.others ?? [])];
+  const recent = hosts.flatMap((host) => host.events).filter((event) => event.time_s >= snapshot.time_s - 3600).map((one) => JSON.stringify(one));
+  assert.deepEqual(new Set(await page.$$eval('table.events tr[data-event]', (all) => all.map((row) => row.dataset.event))), new Set(recent));
+  const future = await page.$$eval('table.future tbody tr', (all) => all.map((row) => ({ raw: row.dataset.row, text: row.textContent })));
+  for (const job of hosts.flatMap((host) => host.jobs.waiting)) {
+    const row = future.find(({ raw }) => raw === JSON.stringify(job));
+    assert.ok(row, `job ${job.id} is in the table of what is to come`);
+    assert.ok(job.starts_s || row.text.includes(job.starts_unknown ?? 'only that of the first'), row.text);
+  }
   const users = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.jobs.fairness?.users ?? []);
   assert.deepEqual(await page.$$eval('.fairness tbody tr', (all) => all.map((row) => row.dataset.row)), users.map((one) => JSON.stringify(one)));
 }
@@ -117,6 +126,7 @@ async function look(browser, name, args) {
       await checkAccess(page);
       if (colorScheme === 'light') {
         await checkTables(page, snapshot);
+        if (args[0] === '--demo') await checkLanes(page);
         const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
         console.log(`${name}: ${await page.textContent('h1')} First paint after ${Math.round(paint)} ms`);
       }
@@ -131,6 +141,55 @@ async function look(browser, name, args) {
   } finally {
     await server.end();
   }
+}
+
+/// The address says what is shown: a set with its score, the matrix, a range; by keyboard it changes. All in 420 pixels.
+async function lookByAddress(browser) {
+  const server = await serve(remuda, ['--speed', '0', '--demo']);
+  try {
+    const asked = '&range=6h&set=corral/gpu:0,corral/gpu:1&view=matrix';
+    const { page, wrong, close } = await open(browser, server.address + asked, { viewport: { width: 420, height: 900 } });
+    const token = new URL(server.address).hash.replace('#token=', '');
+    const score = await (await fetch(new URL('/api/set?host=corral&devices=gpu:0,gpu:1', server.address), { headers: { authorization: `Bearer ${token}` } })).json();
+    await page.waitForSelector('table.set');
+    assert.deepEqual(JSON.parse(await page.getAttribute('table.set', 'data-score')), score);
+    assert.match(await page.textContent('table.set'), /52\.3 GB\/s.*gpu:0 – gpu:1, NV4/);
+    assert.equal(await page.$('svg.map'), null, 'the matrix stands in its place');
+    assert.equal(await page.textContent('nav[aria-label="Range"] [aria-current]'), '6h');
+    assert.ok(page.url().endsWith(`#${asked.slice(1)}`), page.url());
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 420, 'nothing is wider than the window');
+    await checkAccess(page);
+    if (pictures) await page.screenshot({ path: join(pictures, 'narrow.png'), fullPage: true });
+    await page.focus('.set-choice a:nth-of-type(3)');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('table.set')?.textContent.includes('NODE'));
+    assert.match(page.url(), /set=corral\/gpu:0,corral\/gpu:1,corral\/gpu:2/);
+    await page.click('nav[aria-label="View"] a >> text=map');
+    assert.equal((await page.$$('.chip.in-set')).length, 3);
+    await page.click('.chip.in-set', { modifiers: ['Shift'] });
+    await page.waitForFunction(() => document.querySelectorAll('.chip.in-set').length === 2);
+    assert.deepEqual(wrong, []);
+    await close();
+    const embedded = await browser.newPage();
+    await embedded.goto(server.address.replace('/#', '/?embed=map#'));
+    await embedded.waitForSelector('svg.map');
+    assert.equal(await embedded.$('svg.lanes[width]'), null, 'only what was asked for');
+    await embedded.close();
+  } finally {
+    await server.end();
+  }
+}
+
+/// What has happened and what is to come is drawn, in the demo.
+async function checkLanes(page) {
+  const drawn = await page.evaluate(() => Object.fromEntries(['checkpoint', 'rebalance', 'failed', 'alert', 'throttled'].map((kind) => [kind, document.querySelectorAll(`svg.lanes .mark.${kind}`).length])));
+  for (const [kind, count] of Object.entries(drawn)) assert.ok(count > 0, `${kind} is drawn`);
+  const future = await page.$$eval('svg.lanes[role] .bar.future title', (all) => all.map((one) => one.textContent));
+  assert.ok(future.some((text) => text.startsWith('gpu:0: held by ana, ft-7b (job 41), until ')), future.join('\n'));
+  assert.ok(future.some((text) => text.includes("fay's pretrain (job 70) starts at ")), future.join('\n'));
+  assert.ok(!future.some((text) => text.startsWith('gpu:5:')), 'of dora nobody knows until when');
+  const [now, first] = await page.evaluate(() => [document.querySelector('.now-line').getBoundingClientRect().x, document.querySelector('.bar.future.held > rect').getBoundingClientRect().x]);
+  assert.ok(Math.abs(now - first) < 2, 'what is to come begins at "now"');
 }
 
 /// Without the token the page says so, and shows nothing.
@@ -162,6 +221,7 @@ const attempt = async (name, action) => {
   });
 };
 for (const [name, args] of Object.entries(CASES)) await attempt(name, () => look(browser, name, args));
+await attempt('an address', () => lookByAddress(browser));
 await attempt('without a token', () => lookWithoutToken(browser));
 await attempt('a server that ends', () => lookAtServerThatEnds(browser));
 await browser.close();

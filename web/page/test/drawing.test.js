@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mapLayout, pairText, pairWord, pairsOf } from '../src/layout.js';
 import { hostsOf } from '../src/model.js';
-import { area, mean, ticks } from '../src/timeline.js';
+import { MARKS, marksOf, throttledSpans } from '../src/events.js';
+import { futureRows, futureSpan, projectionsOf, sureness } from '../src/future.js';
+import { area, mean, ticks, timeScale } from '../src/timeline.js';
 import { bytes, duration, shortModel } from '../src/text.js';
 import { NOON, allMissing, gpu, machine } from './fixtures.js';
 
@@ -94,4 +96,69 @@ test('models are short where there is little room', () => {
     ['AMD Instinct MI100', 'MI100'], ['NVIDIA H100 80GB HBM3', 'H100'], ['', 'model unknown'],
   ])
     assert.equal(shortModel(long), short);
+});
+
+const withJobs = (more) => hostsOf({ version: 1, time_s: NOON, host: 'a', inventory: machine('a', [gpu(0), gpu(1)]), ...more });
+const leases = [{ job: 3, device: 'GPU-0', since_s: NOON - 500, until_s: NOON + 3000, user: 'ana' }, { job: 4, device: 'GPU-1', since_s: NOON - 50, user: 'ben' }];
+
+test('what happened stands on the lanes of those whom it befell', () => {
+  const events = [
+    { time_s: NOON - 90, kind: 'alert', devices: ['GPU-1'], text: 'an alert' },
+    { time_s: NOON - 40, kind: 'checkpoint', devices: [], job: 3, text: 'checkpoint after step 7' },
+    { time_s: NOON - 4000, kind: 'error', devices: ['GPU-0'], text: 'long ago' },
+    { time_s: NOON - 10, kind: 'of a later version', devices: ['GPU-0'] },
+  ];
+  const past = [{ job: 2, device: 'GPU-0', since_s: NOON - 900, ended_s: NOON - 600, user: 'cho', failed: true, why: 'killed by signal 9' }];
+  const [host] = withJobs({ jobs: { leases, waiting: [] }, events, past });
+  const said = (i) => marksOf(host.devices[i], host, undefined, NOON - 3600, NOON).map(({ timeS, kind, text }) => [NOON - timeS, kind, text]);
+  assert.deepEqual(said(0), [[600, 'failed', "cho's job 2 failed: killed by signal 9"], [40, 'checkpoint', 'checkpoint after step 7'], [10, 'alert', 'of a later version']]);
+  assert.deepEqual(said(1), [[90, 'alert', 'an alert']]);
+  for (const { path, name } of Object.values(MARKS)) assert.ok(path.startsWith('M') && name.length > 3);
+});
+
+test('a time of throttling is one mark, and none where the alert says so', () => {
+  const history = { start_s: NOON - 100, step_s: 10, measures: { throttled: [0, 0.5, 1, null, 1, 0, 0, 0, 0, 0] } };
+  assert.deepEqual(throttledSpans(history).map(([from, to]) => [NOON - from, NOON - to]), [[90, 70], [60, 50]]);
+  assert.deepEqual(throttledSpans({ ...history, measures: {} }), [], 'an older server');
+  const [host] = withJobs({ events: [{ time_s: NOON - 85, kind: 'throttled', devices: ['GPU-0'], text: 'hot' }] });
+  assert.equal(marksOf(host.devices[0], host, history, NOON - 3600, NOON).length, 1);
+  assert.equal(marksOf(host.devices[1], host, history, NOON - 3600, NOON).length, 2);
+});
+
+test('what is to come is drawn as far as it is known, and told where it is not', () => {
+  const waiting = [
+    { id: 8, user: 'cho', starts_s: NOON + 3000, starts_on: ['GPU-0'], starts_after: 1, time_limit_s: 600 },
+    { id: 9, user: 'dora', starts_s: NOON + 3600, starts_on: ['GPU-0'], starts_after: 2 },
+    { id: 10, user: 'eve', starts_unknown: 'gpu:1 is held by ben (job 4), which has no time limit' },
+    { id: 11, user: 'fay' },
+  ];
+  const [host] = withJobs({ jobs: { leases, waiting } });
+  assert.deepEqual(projectionsOf(host.devices[0], host).map(({ kind, from, to, job, sure }) => [kind, from - NOON, to && to - NOON, job, sure]), [
+    ['held', 0, 3000, 3, 1], ['starts', 3000, 3600, 8, 0.5], ['starts', 3600, undefined, 9, 1 / 3],
+  ]);
+  assert.deepEqual(projectionsOf(host.devices[1], host), [], 'ben has no limit');
+  assert.ok(sureness(0) === 1 && sureness(3) < sureness(2));
+  assert.equal(futureSpan([host]), 7200);
+  assert.deepEqual(futureRows([host]).map(({ job, startS, endS, devices, unknown }) => [job, startS && startS - NOON, endS && endS - NOON, devices, unknown]), [
+    [3, undefined, 3000, 'gpu:0', ''],
+    [4, undefined, undefined, 'gpu:1', 'it has no time limit'],
+    [8, 3000, 3600, 'gpu:0', ''],
+    [9, 3600, undefined, 'gpu:0', ''],
+    [10, undefined, undefined, '', 'gpu:1 is held by ben (job 4), which has no time limit'],
+    [11, undefined, undefined, '', 'only that of the first jobs in turn is worked out'],
+  ]);
+});
+
+test('nothing is drawn of the future of a silent host, or of one of which nothing is known', () => {
+  const [silent] = withJobs({ seen_s: NOON - 100, jobs: { leases, waiting: [] } });
+  assert.deepEqual(projectionsOf(silent.devices[0], silent), []);
+  assert.equal(futureSpan([silent]), 0);
+  assert.deepEqual(futureRows([silent]).map(({ unknown }) => unknown), ['the host is silent', 'the host is silent']);
+  assert.equal(futureSpan(withJobs({})), 0);
+});
+
+test('the past has one scale and what is to come another', () => {
+  const x = timeScale({ fromS: 0, nowS: 100, futureS: 1000, left: 10, nowX: 110, right: 160 });
+  assert.deepEqual([0, 50, 100, 600, 1100, 5000].map(x), [10, 60, 110, 135, 160, 160]);
+  assert.equal(timeScale({ fromS: 0, nowS: 100, futureS: 0, left: 0, nowX: 100, right: 100 })(100), 100);
 });

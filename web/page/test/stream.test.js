@@ -21,7 +21,7 @@ test('what has not ended is no event yet', () => {
 
 test('the address keeps what is shown, and never the token', () => {
   const address = parseAddress('#token=secret&gpu=corral/gpu:3&range=6h');
-  assert.deepEqual(address, { token: 'secret', gpu: 'corral/gpu:3', range: '6h' , view: '' });
+  assert.deepEqual(address, { token: 'secret', gpu: 'corral/gpu:3', range: '6h', set: [], view: '' });
   assert.equal(addressOf(address), '#gpu=corral/gpu:3&range=6h');
   assert.equal(addressOf({ gpu: 'a b&c/gpu:0' }), '#gpu=a+b%26c/gpu:0');
   assert.deepEqual(parseAddress(addressOf({ gpu: 'a b&c/gpu:0' })).gpu, 'a b&c/gpu:0');
@@ -30,4 +30,9 @@ test('the address keeps what is shown, and never the token', () => {
 test('a range that is none is the usual one', () => {
   assert.equal(parseAddress('#range=constructor').range, '1h');
   assert.equal(parseAddress('').range, '1h');
+  assert.equal(parseAddress('#view=<script>').view, '');
+  assert.equal(parseAddress(`#set=${Array(99).fill('a/gpu:0').join(',')}`).set.length, 16);
+  const all = '#gpu=a/gpu:0&range=6h&set=a/gpu:0,a/gpu:3&view=matrix';
+  assert.equal(addressOf(parseAddress(all)), all);
+  assert.deepEqual(parseAddress(all).set, ['a/gpu:0', 'a/gpu:3']);
 });
