@@ -20,7 +20,8 @@ TEST(SetScore, IsThatOfThePlacement) {
 TEST(SetScore, RefusesWhatIsNoSet) {
   const Inventory machine = read_recording(machine_file("nv-2x3090-nvlink-bridge")).value().inventory;
   EXPECT_EQ(set_score(machine, {"", {}}).error().kind, ErrorKind::usage);
-  EXPECT_FALSE(set_score(machine, {"", std::vector<std::string>(17, "gpu:0")}));
+  EXPECT_EQ(set_score(machine, {"", std::vector<std::string>(17, "gpu:0")}).error().message,
+            "name 1 to 16 devices, as in devices=gpu:0,gpu:1");
   EXPECT_FALSE(set_score(machine, {"", {"gpu:0", "gpu:0"}}));
   EXPECT_FALSE(set_score(machine, {"", {"gpu:77"}}));
 }

@@ -32,8 +32,8 @@ class LiveSource : public snapshot::Source {
   const std::string user_, folder_;
   monitor::LeaseUses others_uses_;  ///< what the process counts that keeps the history, where that is another one
   double others_read_s_ = -kNever_s;
-  Json known_ = Json::object();  ///< what the pool said last; empty: nothing yet
-  double known_s_ = 0;           ///< when, in seconds since 1970
+  Json known_ = Json::object();    ///< what the pool said last; empty: nothing yet
+  double known_s_ = 0;             ///< when, in seconds since 1970
   pool::LatestOutlooks outlooks_;  ///< used by snapshot() alone, which is called from one thread
   snapshot::EventLog events_;      ///< of the time since `events_since_s_`; used between readings alone
   const double events_since_s_;

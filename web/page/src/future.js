@@ -7,10 +7,13 @@ export const FURTHEST_S = SPANS_S.at(-1);
 /// ends before his limit makes it sooner.
 export const sureness = (ends) => 1 / (1 + ends);
 
+/// Why nothing is known of what is to come on a host; empty where something may be.
+const unknownOf = (host) => (host.isSilent ? 'the host is silent' : host.agent ? 'the agent does not answer' : '');
+
 /// What becomes of a device: {kind, from, to, who, job, sure}, by time. `to` undefined: nobody knows how long. A lease that
 /// has no time limit is not there, and neither is a job of which the start or the device is not known.
 export function projectionsOf(view, host) {
-  if (host.isSilent) return [];
+  if (unknownOf(host)) return [];
   const held = host.leases
     .filter((lease) => lease.device === view.id && lease.job !== undefined && lease.until_s > host.nowS)
     .map((lease) => ({ kind: 'held', from: host.nowS, to: lease.until_s, who: lease.user, job: lease.job, name: lease.name, sure: 1 }));
@@ -45,6 +48,6 @@ export function futureRows(hosts) {
       const endS = job.starts_s && job.time_limit_s > 0 ? job.starts_s + job.time_limit_s : undefined;
       return { host, job: job.id, who: job.user, name: job.name, what: 'waits', startS: job.starts_s, endS, devices: labels(job.starts_on ?? []), unknown, ends: job.starts_after, raw: job };
     });
-    return [...held, ...waiting].map((row) => (host.isSilent ? { ...row, startS: undefined, endS: undefined, unknown: 'the host is silent' } : row));
+    return [...held, ...waiting].map((row) => (unknownOf(host) ? { ...row, startS: undefined, endS: undefined, unknown: unknownOf(host) } : row));
   });
 }

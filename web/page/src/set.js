@@ -21,7 +21,7 @@ export function rowsOfSet(score) {
   const rows = [];
   if (devices.length === 1) rows.push(['Ring', 'one device needs no link']);
   else if (!ring) rows.push(['Ring', 'not known: their links are not recorded']);
-  else rows.push(['Ring', `${gbps(ring.gbps)}, the slowest link of the best ring: ${ring.slowest.join(' – ')}, ${ring.label} (${ring.reason})`]);
+  else rows.push(['Ring', `${ring.reason.includes('GB/s') ? ring.reason : `${gbps(ring.gbps)} (${ring.reason})`}, the slowest link of the best ring: ${ring.slowest.join(' – ')}, ${ring.label}`]);
   if (links.length > 1)
     rows.push(['Links', links.map(({ a, b, label, gbps: speed, measured }) => `${a} – ${b} ${label}${speed === null ? '' : ` ${gbps(speed)}${measured ? '' : ' by its kind'}`}`).join('; ')]);
   if (nodes.length > 0) rows.push(['NUMA nodes', nodes.join(', ')]);

@@ -132,7 +132,7 @@ async function look(browser, name, args) {
       }
       if (pictures) await page.screenshot({ path: join(pictures, `${name.replaceAll(' ', '-')}-${colorScheme}.png`), fullPage: true });
       if (pictures && args[0] === '--demo' && colorScheme === 'light')
-        await page.screenshot({ path: join(pictures, 'readme.png'), clip: { x: 0, y: 0, width: 1400, height: 1110 } });
+        await page.screenshot({ path: join(pictures, 'readme.png'), fullPage: true, clip: { x: 0, y: 0, width: 1400, height: 1440 } });
       if (colorScheme === 'light') await checkKeyboard(page);
       assert.deepEqual(wrong, [], 'errors, or requests to elsewhere');
       assert.ok(!(await page.title()).includes('owned') || name === 'names with markup');

@@ -108,7 +108,8 @@ test('what happened stands on the lanes of those whom it befell', () => {
     { time_s: NOON - 4000, kind: 'error', devices: ['GPU-0'], text: 'long ago' },
     { time_s: NOON - 10, kind: 'of a later version', devices: ['GPU-0'] },
   ];
-  const past = [{ job: 2, device: 'GPU-0', since_s: NOON - 900, ended_s: NOON - 600, user: 'cho', failed: true, why: 'killed by signal 9' }];
+  const past = [{ job: 2, device: 'GPU-0', since_s: NOON - 900, ended_s: NOON - 600, user: 'cho', failed: true, why: 'killed by signal 9' },
+    { job: 1, device: 'GPU-0', since_s: NOON - 990, ended_s: NOON - 950, user: 'cho' }];
   const [host] = withJobs({ jobs: { leases, waiting: [] }, events, past });
   const said = (i) => marksOf(host.devices[i], host, undefined, NOON - 3600, NOON).map(({ timeS, kind, text }) => [NOON - timeS, kind, text]);
   assert.deepEqual(said(0), [[600, 'failed', "cho's job 2 failed: killed by signal 9"], [40, 'checkpoint', 'checkpoint after step 7'], [10, 'alert', 'of a later version']]);
@@ -137,6 +138,8 @@ test('what is to come is drawn as far as it is known, and told where it is not',
     ['held', 0, 3000, 3, 1], ['starts', 3000, 3600, 8, 0.5], ['starts', 3600, undefined, 9, 1 / 3],
   ]);
   assert.deepEqual(projectionsOf(host.devices[1], host), [], 'ben has no limit');
+  const over = withJobs({ jobs: { leases: [{ ...leases[0], until_s: NOON - 5 }], waiting: [{ ...waiting[0], starts_s: NOON - 5 }] } })[0];
+  assert.deepEqual(projectionsOf(over.devices[0], over), [], 'what should have been is not to come');
   assert.ok(sureness(0) === 1 && sureness(3) < sureness(2));
   assert.equal(futureSpan([host]), 7200);
   assert.deepEqual(futureRows([host]).map(({ job, startS, endS, devices, unknown }) => [job, startS && startS - NOON, endS && endS - NOON, devices, unknown]), [
@@ -155,10 +158,13 @@ test('nothing is drawn of the future of a silent host, or of one of which nothin
   assert.equal(futureSpan([silent]), 0);
   assert.deepEqual(futureRows([silent]).map(({ unknown }) => unknown), ['the host is silent', 'the host is silent']);
   assert.equal(futureSpan(withJobs({})), 0);
+  const [unheard] = withJobs({ jobs: { leases, waiting: [] }, agent: { known_s: NOON - 60, text: 'it does not answer' } });
+  assert.equal(futureSpan([unheard]), 0);
+  assert.deepEqual(futureRows([unheard]).map(({ unknown }) => unknown), ['the agent does not answer', 'the agent does not answer']);
 });
 
 test('the past has one scale and what is to come another', () => {
   const x = timeScale({ fromS: 0, nowS: 100, futureS: 1000, left: 10, nowX: 110, right: 160 });
   assert.deepEqual([0, 50, 100, 600, 1100, 5000].map(x), [10, 60, 110, 135, 160, 160]);
-  assert.equal(timeScale({ fromS: 0, nowS: 100, futureS: 0, left: 0, nowX: 100, right: 100 })(100), 100);
+  assert.equal(timeScale({ fromS: 0, nowS: 100, futureS: 0, left: 0, nowX: 100, right: 100 })(150), 150, 'one scale, where nothing is to come');
 });
