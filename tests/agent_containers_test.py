@@ -136,7 +136,7 @@ class ContainersTest(unittest.TestCase):
         os.mkdir(unit)
         self.addCleanup(os.rmdir, unit)
         front = self.agent.start_as(ADA, "run", "-q", "--", "/bin/sh", "-c",
-                                    f"sleep 1005 & while ! test -e {self.home}/moved; do sleep 0.1; done")
+                                    f"sleep 1005 >/dev/null 2>&1 & while ! test -e {self.home}/moved; do sleep 0.1; done")
         self.addCleanup(lambda: [front.kill(), front.communicate()])
         find = lambda: [pid for pid, line in self.sleepers().items() if line == "sleep 1005"]
         pid = eventually(find)[0]

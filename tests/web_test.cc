@@ -49,7 +49,12 @@ TEST_F(Web, ShowsWhatTheCommandsPrint) {
   listed.erase("leases");
   EXPECT_EQ(seen["inventory"], listed);
   EXPECT_EQ(timeless(seen["jobs"]["leases"]), timeless(leases()));
-  EXPECT_EQ(seen["jobs"]["waiting"], pool()["waiting"]);
+  Json waiting = seen["jobs"]["waiting"];
+  const Json why = parse_json(ask({"why", "2", "--json"}).out, "why").value()["jobs"][0];
+  EXPECT_EQ(waiting[0].value("would_start", Json("none")), why.value("would_start", Json()));
+  waiting[0].erase("would_start");
+  EXPECT_EQ(waiting[0].erase("starts_unknown"), 1U) << "the other job has no time limit";
+  EXPECT_EQ(waiting, pool()["waiting"]);
   EXPECT_EQ(seen["jobs"]["leases"].size(), 2u);
   EXPECT_EQ(seen["jobs"]["leases"][0]["name"], "fit");
   ask({"cancel", "2"});
