@@ -314,7 +314,8 @@ void Holds::look_around(double now_s) {
   }
   next_s_ = std::min(next_s_, scan_ ? now_s : scanned_s_ + every_s);
   if (!scan_ || !scan_->advance(kMostLooks)) return;
-  for (Hold* hold : holds) take_note(*hold, *scan_, scanned_s_);
+  if (!scan_->has_failed())
+    for (Hold* hold : holds) take_note(*hold, *scan_, scanned_s_);
   scan_.reset();
 }
 
@@ -322,7 +323,7 @@ void Holds::kill_others(Hold& hold, bool is_kept, double now_s) {
   hold.killed_since_s = std::min(hold.killed_since_s, now_s);
   const Pace pace = now_s < hold.killed_since_s + kPieces_s ? Pace::in_pieces : Pace::at_once;
   if (!hold.cgroup.empty()) return kill_members(hold.cgroup, is_kept ? std::optional(hold.keeper) : std::nullopt, pace);
-  size_t looks = kMostKilled;
+  size_t looks = pace == Pace::at_once ? hold.seen.size() : kMostKilled;
   std::erase_if(hold.seen, [&](const process::ProcessId& one) {
     if (looks == 0) return false;
     --looks;
@@ -350,6 +351,7 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   if (is_over) hold.over_s = std::min(hold.over_s, now_s);
   if (is_over) {
     const bool has_left = has_others(hold);
+    if (has_left) hold.seen_s = 0;  // it has run on
     if (!has_left && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
       if (hold.word) return with_facts(*hold.word, hold, now_s);
       return with_facts(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold, now_s);

@@ -64,8 +64,12 @@ void give_to(int uid, const std::string& cgroup) {
 
 }  // namespace
 
+/// Of what the user has made in it he is the owner still, so the kernel is told that nothing more is made there.
 void take_back(const std::string& cgroup) {
-  if (::geteuid() == 0) (void)!::chown(cgroup.c_str(), 0, static_cast<gid_t>(-1));
+  if (::geteuid() != 0) return;
+  const Fd most(::open((cgroup + "/cgroup.max.descendants").c_str(), O_WRONLY | O_CLOEXEC));
+  if (most) (void)write_all(most.get(), "0", cgroup);
+  (void)!::chown(cgroup.c_str(), 0, static_cast<gid_t>(-1));
 }
 
 std::vector<std::string> JobCgroup::all() const {

@@ -1,5 +1,5 @@
-// The cgroup of a job that the agent has started: it is the agent's, so that no process of the job can leave it, and it
-// says which processes are the job's, whatever these say of themselves.
+// The cgroup of a job that the agent has started: only root moves processes out of it, and it says which processes are
+// the job's, whatever these say of themselves.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct JobCgroup {
 /// begins with that of the job's pool: the keeper of a job that is queued again may still be in the one before.
 JobCgroup make_job_cgroup(const std::string& pool, int64_t job, int uid,
                           const std::optional<confine::Withheld>& withheld, const confine::HostShare& share = {});
-/// What its user had of it, once the job has ended.
+/// What its user had of it, once the job has ended: from then on nothing is made in it, and it can be removed.
 void take_back(const std::string& cgroup);
 
 /// The cgroups of a process, a line for each tree, as the kernel writes them (cgroups(7)); empty where it has ended.

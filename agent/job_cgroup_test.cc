@@ -64,9 +64,11 @@ TEST_F(JobCgroupTest, IsItsUsersWhoMovesNoProcessAndMakesFewInIt) {
   EXPECT_EQ(info.st_uid, 0);
   for (int i = 0; i < 16; ++i) EXPECT_EQ(::mkdir((made_.folder + "/" + std::to_string(i)).c_str(), 0755), 0);
   EXPECT_NE(::mkdir((made_.folder + "/more").c_str(), 0755), 0);
+  EXPECT_EQ(::rmdir((made_.folder + "/15").c_str()), 0);
   take_back(made_.folder);
   ASSERT_EQ(::stat(made_.folder.c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0);
+  EXPECT_NE(::mkdir((made_.folder + "/0/below").c_str(), 0755), 0) << "it can be removed now, whoever has those in it";
 }
 
 TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {

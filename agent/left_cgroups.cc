@@ -20,8 +20,13 @@ void LeftCgroups::add(std::string folder) {
   folders_.push_back(std::move(folder));
 }
 
+/// Those of an agent that was killed may be their users' still.
 void LeftCgroups::sweep() {
-  std::erase_if(folders_, [](const std::string& folder) { return confine::remove_cgroup(folder); });
+  std::erase_if(folders_, [](const std::string& folder) {
+    if (confine::remove_cgroup(folder)) return true;
+    take_back(folder);
+    return false;
+  });
 }
 
 }  // namespace remuda::agent

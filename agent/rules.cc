@@ -178,6 +178,7 @@ pool::Job visible_to(const Caller& caller, const pool::Job& job) {
   pool::Job seen = job;
   seen.submission.clear();
   if (caller.is_admin || caller.uid == job.uid) return seen;
+  if (job.state == pool::JobState::ended) seen.why.clear();  // it may name program and folder
   seen.command.clear();
   if (is_array(job) && job.command.size() >= 2) seen.command.assign(job.command.begin(), job.command.begin() + 2);
   seen.folder.clear();

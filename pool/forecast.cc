@@ -99,11 +99,14 @@ class Play {
     std::vector<int64_t> due;
     for (const Job& job : state_.jobs)
       if (job.state == JobState::running && end_of(job) <= now_s_) due.push_back(job.id);
+    const auto stays = [&](const Lease& lease) { return std::ranges::find(due, lease.job) == due.end(); };
     for (const Lease& lease : state_.leases) {
-      if (std::ranges::find(due, lease.job) == due.end()) continue;
+      if (stays(lease)) continue;
       had_[lease.device].insert(lease.job);
       const auto device = std::ranges::find(inventory_.devices, lease.device, &Device::id);
-      if (device != inventory_.devices.end() && device->status.memory_used_bytes.has_value())
+      const bool is_shared = std::ranges::any_of(
+          state_.leases, [&](const Lease& other) { return other.device == lease.device && stays(other); });
+      if (!is_shared && device != inventory_.devices.end() && device->status.memory_used_bytes.has_value())
         device->status.memory_used_bytes = 0;  // it goes with the job
     }
     for (const int64_t id : due) {

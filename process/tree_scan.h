@@ -18,6 +18,8 @@ class TreeScan {
 
   /// Looks at no more than `most` processes, and returns true once all were looked at.
   bool advance(size_t most);
+  /// Not all were looked at, as /proc could not be read.
+  bool has_failed() const { return static_cast<bool>(error_); }
   /// Those of `roots` that are there, their children, theirs, and so on. Zombies do not count.
   std::vector<ProcessId> family_of(const std::vector<ProcessId>& roots) const;
 

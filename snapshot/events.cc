@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <utility>
 
 namespace remuda::snapshot {
 namespace {
@@ -53,24 +54,24 @@ std::string split_text(const std::map<std::string, double>& shares) {
   return text;
 }
 
-template <typename Key>
-void forget_old(std::set<Key>& known) {
-  while (known.size() > 4 * EventLog::kMost) known.erase(known.begin());
-}
+/// As many are known as can be told again: of the oldest nothing is remembered.
+constexpr size_t kMostKnown = 4 * EventLog::kMost;
 
 }  // namespace
 
 void EventLog::add(Event event) {
   const auto place = std::ranges::upper_bound(events_, event.time_s, {}, &Event::time_s);
   events_.insert(place, std::move(event));
-  if (events_.size() > kMost) events_.pop_front();
+  if (events_.size() <= kMost) return;
+  const auto of_job = std::ranges::find_if(events_, [](const Event& one) { return one.job != 0; });
+  events_.erase(of_job != events_.end() ? of_job : events_.begin());
 }
 
-void EventLog::take_alert(const Json& alert) {
+void EventLog::take_alert(const Json& alert, const std::set<std::pair<std::string, double>>& before) {
   const double begun_s = std::max(number_or(alert, "since_s", 0.0), number_or(alert, "raised_s", 0.0));
   const std::string rule = text_or_none(alert, "rule"), device = text_or_none(alert, "device");
-  if (begun_s <= 0 || !alerts_.emplace(rule + '\n' + device, begun_s).second) return;
-  forget_old(alerts_);
+  const std::pair key(rule + '\n' + device, begun_s);
+  if (begun_s <= 0 || !alerts_.insert(key).second || before.contains(key)) return;
   const std::string text = text_or_none(alert, "text");
   add({begun_s, kind_of(rule), {device}, 0, text.empty() ? rule : fmt::format("{}: {}", rule, text)});
 }
@@ -83,6 +84,7 @@ void EventLog::take_run(const Json& entry, double time_s) {
   const Run now{number_or<int64_t>(*found, "step"), number_or<int64_t>(*found, "checkpoint_step"), shares_of(*found)};
   const auto [place, is_new] = runs_.try_emplace(job, now);
   const Run before = std::exchange(place->second, now);
+  if (runs_.size() > kMostKnown) runs_.erase(runs_.begin());
   const std::vector<std::string> devices = names_of(now.shares);
   const bool began_again = now.step < before.step;
   if (began_again) add({at_s, "restart", devices, job, fmt::format("it goes on from step {}", now.step)});
@@ -95,9 +97,10 @@ void EventLog::take_run(const Json& entry, double time_s) {
 }
 
 void EventLog::take(const Seen& seen) {
+  const auto before = std::exchange(alerts_, {});
   if (seen.alerts.is_array())
     for (const Json& alert : seen.alerts)
-      if (alert.is_object()) take_alert(alert);
+      if (alert.is_object()) take_alert(alert, before);
   if (!seen.runs.is_array()) return;
   for (const Json& entry : seen.runs)
     if (entry.is_object()) take_run(entry, seen.time_s);
@@ -134,8 +137,10 @@ void EventLog::take_errors(const Inventory& inventory) {
 }
 
 void EventLog::take_restart(int64_t job, double time_s, std::vector<std::string> devices) {
-  if (!restarts_.emplace(job, time_s).second) return;
-  forget_old(restarts_);
+  const std::pair key(time_s, job);
+  if (restarts_.size() >= kMostKnown && key < *restarts_.begin()) return;
+  if (!restarts_.insert(key).second) return;
+  if (restarts_.size() > kMostKnown) restarts_.erase(restarts_.begin());
   add({time_s, "restart", std::move(devices), job, "it was queued again"});
 }
 

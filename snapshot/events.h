@@ -31,7 +31,9 @@ struct Event {
 /// One thread.
 class EventLog {
  public:
-  static constexpr size_t kMost = 200;  ///< the oldest are forgotten: all of them are in each snapshot
+  /// All of them are in each snapshot. Of more, the oldest of a job is forgotten, as its user may tell what he likes;
+  /// and the oldest at all where none is of a job.
+  static constexpr size_t kMost = 200;
 
   struct Seen {
     const Json &alerts, &runs;  ///< as in a snapshot
@@ -53,13 +55,13 @@ class EventLog {
     int64_t step = 0, checkpoint_step = 0;
     std::map<std::string, double> shares;
   };
-  void take_alert(const Json& alert);
+  void take_alert(const Json& alert, const std::set<std::pair<std::string, double>>& before);
   void take_run(const Json& entry, double time_s);
   void add(Event event);
 
-  std::deque<Event> events_;  ///< by time
-  std::set<std::pair<std::string, double>> alerts_;
-  std::set<std::pair<int64_t, double>> restarts_;
+  std::deque<Event> events_;                         ///< by time
+  std::set<std::pair<std::string, double>> alerts_;  ///< of the last look, with when each began
+  std::set<std::pair<double, int64_t>> restarts_;    ///< the newest that were noted, with their jobs
   std::map<int64_t, Run> runs_;
 };
 

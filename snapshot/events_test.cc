@@ -1,6 +1,7 @@
 // What has happened, as snapshots tell.
 #include "snapshot/events.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -79,6 +80,28 @@ TEST(Events, ARestartIsNotedOnceAndTheOldestAreForgotten) {
   for (int n = 0; n < 1000; ++n) log.take_restart(8, 100 + n, {});
   EXPECT_THAT(told(log), SizeIs(EventLog::kMost));
   EXPECT_EQ(told(log).back(), "1099 restart it was queued again");
+  const auto before = told(log);
+  for (int n = 0; n < 1000; ++n) log.take_restart(8, 100 + n, {});
+  EXPECT_EQ(told(log), before) << "they are told again at each look";
+}
+
+TEST(Events, WhatJobsTellPushesNoErrorAway) {
+  EventLog log;
+  const Json alerts = Json::parse(R"([{"rule":"device error","device":"a","since_s":50,"text":"error 79"}])");
+  for (int n = 1; n < 1000; ++n) log.take({alerts, run(100 + n, n, n, 0.5), 0});
+  EXPECT_THAT(told(log), SizeIs(EventLog::kMost));
+  EXPECT_EQ(told(log).front(), "50 error device error: error 79");
+}
+
+TEST(Events, OfManyAlertsNoneBeginsTwice) {
+  EventLog log;
+  const auto alert = [](const std::string& rule, int since_s) {
+    return Json{{"rule", rule}, {"device", "a"}, {"since_s", since_s}};
+  };
+  for (int n = 1; n < 1000; ++n) log.take({Json::array({alert("a first", 5), alert("throttled", n)}), kNothing, 0});
+  const auto texts = told(log);
+  EXPECT_LE(
+      std::ranges::count_if(texts, [](const std::string& one) { return one.find("a first") != std::string::npos; }), 1);
 }
 
 TEST(Events, WhatARecordingTellsStaysAsItIs) {

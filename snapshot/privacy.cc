@@ -47,6 +47,9 @@ void hide_from(const std::string& user, Json& snapshot) {
   for (const char* list : {"leases", "waiting"})
     if (snapshot.contains("jobs") && snapshot["jobs"].contains(list)) hide_entries(user, snapshot["jobs"][list]);
   if (snapshot.contains("past")) hide_entries(user, snapshot["past"]);
+  if (snapshot.contains("past") && snapshot["past"].is_array())  // how it ended may name its program and folder
+    for (Json& lease : snapshot["past"])
+      if (lease.is_object() && !is_of(lease, user)) lease.erase("why");
   if (!snapshot.contains("inventory") || !snapshot["inventory"].contains("devices")) return;
   for (Json& device : snapshot["inventory"]["devices"])
     if (device.contains("status")) hide_commands(user, device["status"]);

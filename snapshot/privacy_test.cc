@@ -14,6 +14,7 @@ Json snapshot() {
   json["jobs"] = {{"leases", {lease("ana"), lease("ben"), {{"device", "gpu"}, {"holder", "ben"}}}},
                   {"waiting", {{{"id", 2}, {"user", "ben"}, {"folder", "/secret"}, {"later_field", "secret"}}}}};
   json["past"] = {lease("ben")};
+  json["past"][0]["why"] = "there is no program /home/ben/secret";
   json["inventory"]["devices"] = {
       {{"id", "gpu"}, {"status", {{"processes", {process("ana"), process("ben"), process({{"missing", "denied"}})}}}}},
       {{"id", "other"}, {"status", {{"processes", {{"missing", "denied"}}}}}}};

@@ -21,8 +21,9 @@ struct PartitionFlags {
 };
 
 /// Brings to an end what a process that failed, or was killed, has begun: what is no device goes, as nobody else sees
-/// it, and the marks are as what is there.
-Result<void> settle(const std::string& marks, const std::string& gpu) {
+/// it, and the marks are as what is there. A new device is taken for the agent's unless `has_failed`: then it is what
+/// an administrator has made meanwhile.
+Result<void> settle(const std::string& marks, const std::string& gpu, bool has_failed = false) {
   const auto intent = agent::read_intent(marks, gpu);
   if (!intent) return {};
   const agent::PartitionChange& change = intent->change;
@@ -38,7 +39,8 @@ Result<void> settle(const std::string& marks, const std::string& gpu) {
   if (change.what == What::make && there.size() > 1)
     fmt::print("{} has {} new partitions, of which nobody knows whose they are; none is taken for the agent's\n",
                change.gpu, there.size());
-  if (change.what == What::make && there.size() == 1) REMUDA_TRY(agent::mark_partition(marks, there.front()));
+  if (change.what == What::make && there.size() == 1 && !has_failed)
+    REMUDA_TRY(agent::mark_partition(marks, there.front()));
   if (change.what == What::remove && std::ranges::find(there, change.partition) == there.end())
     agent::unmark_partition(marks, change.partition);
   agent::forget_intent(marks, gpu);
@@ -85,7 +87,7 @@ Result<int> change_partitions(const PartitionFlags& flags) {
   REMUDA_TRY(intend(change, flags.marks));
   const auto done = what == What::make ? make(change, flags.marks) : probe::remove_partition(change.partition);
   if (what == What::make && done) return agent::forget_intent(flags.marks, flags.gpu), 0;
-  const auto settled = settle(flags.marks, flags.gpu);
+  const auto settled = settle(flags.marks, flags.gpu, !done);
   if (!done && !settled) return failed(done.error().message + "; " + settled.error().message);
   REMUDA_TRY(done);
   REMUDA_TRY(settled);

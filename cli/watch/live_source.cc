@@ -73,18 +73,12 @@ Json runs_of(const pool::PoolState& state, double now_s) {
 }
 
 /// What the pool says of leases, queue and runs. An error of kind `unavailable` while its agent does not answer.
-Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, pool::LatestOutlooks& outlooks,
-                           double now_s) {
-  REMUDA_TRY(loop.pool_read());
+Result<Json> known_through(WatchLoop& loop, const monitor::LeaseUses& uses, const LiveSource::Pool& pool) {
   run::Caretaker& caretaker = loop.caretaker();
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  const Inventory& inventory = caretaker.inventory();
-  const pool::Policy policy = policy_or_none(caretaker);
-  const std::vector<place::Held> held = held_without_job(caretaker, state);
+  const auto& [state, inventory, held, policy, now_s] = pool;
   Json known;
   known["jobs"] = pool_json(state, held, inventory, now_s, policy);
   add_uses(uses, loop.moment().policy, known["jobs"]["leases"]);
-  add_outlooks(outlooks.of({state, inventory, held, policy, now_s}, monotonic_s()), known["jobs"]["waiting"]);
   REMUDA_ASSIGN(known["past"], past_leases(caretaker.pool()));
   Json& drains = known["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
@@ -122,8 +116,16 @@ void LiveSource::note_events(const WatchLoop& loop) {
   Json alerts = Json::array();
   for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
   events_.take({alerts, runs_of(moment.pool, moment.wall_s), moment.wall_s});
-  for (const pool::Job& job : moment.pool.jobs)
+}
+
+Result<LiveSource::Pool> LiveSource::read_pool(WatchLoop& loop, double now_s) {
+  REMUDA_TRY(loop.pool_read());
+  run::Caretaker& caretaker = loop.caretaker();
+  REMUDA_ASSIGN(pool::PoolState state, caretaker.pool().read());
+  for (const pool::Job& job : state.jobs)
     for (const pool::Turn& turn : job.earlier) events_.take_restart(job.id, turn.ended_s, turn.devices);
+  std::vector<place::Held> held = held_without_job(caretaker, state);
+  return Pool{std::move(state), caretaker.inventory(), std::move(held), policy_or_none(caretaker), now_s};
 }
 
 /// Its own, or those of the process that keeps the history, as old as that writes them.
@@ -142,14 +144,17 @@ const monitor::LeaseUses& LiveSource::uses_beside(WatchLoop& loop) {
 }
 
 /// Devices as they are now. While an agent does not answer, the rest is as it was, with the time when that was so.
-Result<Json> LiveSource::seen_through(WatchLoop& loop) {
+Result<Json> LiveSource::seen_through(WatchLoop& loop, std::optional<Pool>& pool) {
   const double now_s = wall_s();  // the inventory's time is another one where it is a recorded machine's
   const Inventory& machine = loop.moment().machine;
   Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", machine.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(machine);
-  if (auto known = known_through(loop, uses_beside(loop), outlooks_, now_s)) {
+  auto read = read_pool(loop, now_s);
+  auto known = read ? known_through(loop, uses_beside(loop), *read) : tl::unexpected(read.error());
+  if (known) {
     known_ = std::move(*known);
     known_s_ = now_s;
+    pool = std::move(*read);
   } else if (known.error().kind == ErrorKind::unavailable) {
     snapshot["agent"]["error"] = known.error().message;
     if (known_s_ > 0) snapshot["agent"]["known_s"] = known_s_;
@@ -160,16 +165,21 @@ Result<Json> LiveSource::seen_through(WatchLoop& loop) {
   return snapshot;
 }
 
+/// What is to come is worked out once others can look, as that may take a while.
 Result<Json> LiveSource::snapshot() {
   Json snapshot;
+  std::optional<Pool> pool;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    REMUDA_ASSIGN(snapshot, seen_through(loop));
+    REMUDA_ASSIGN(snapshot, seen_through(loop, pool));
     Json& alerts = snapshot["alerts"] = Json::array();
     for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
     snapshot["events"] = events_.until(wall_s());
     snapshot["events_since_s"] = events_since_s_;
     return {};
   }));
+  if (pool)
+    add_outlooks(outlooks_.of({pool->state, pool->inventory, pool->held, pool->policy, pool->now_s}, monotonic_s()),
+                 snapshot["jobs"]["waiting"]);
   snapshot::hide_from(user_, snapshot);
   return snapshot;
 }

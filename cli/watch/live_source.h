@@ -1,13 +1,18 @@
 // LiveSource: this machine and its pool as the page shows them (snapshot/source.h).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "cli/machine.h"
 #include "cli/watch/watch_thread.h"
+#include "device/inventory.h"
 #include "monitor/use.h"
+#include "place/held.h"
 #include "pool/latest_outlooks.h"
+#include "pool/state.h"
 #include "snapshot/events.h"
 #include "snapshot/source.h"
 
@@ -19,6 +24,15 @@ class LiveSource : public snapshot::Source {
   /// unless another process keeps it; where this one does, `reports` says how people are told of alerts.
   LiveSource(MachineFlags flags, std::string folder, std::string user, ReportFlags reports = {});
 
+  /// The pool at a moment, and what else scheduling it takes.
+  struct Pool {
+    pool::PoolState state;
+    Inventory inventory;
+    std::vector<place::Held> held;
+    pool::Policy policy;
+    double now_s = 0;
+  };
+
   Result<Json> snapshot() override;
   Result<snapshot::History> history(const snapshot::HistoryQuery& query) override;
   Result<Json> set_score(const snapshot::SetQuery& query) override;
@@ -26,7 +40,8 @@ class LiveSource : public snapshot::Source {
 
  private:
   const monitor::LeaseUses& uses_beside(WatchLoop& loop);
-  Result<Json> seen_through(WatchLoop& loop);
+  Result<Pool> read_pool(WatchLoop& loop, double now_s);
+  Result<Json> seen_through(WatchLoop& loop, std::optional<Pool>& pool);
   void note_events(const WatchLoop& loop);
 
   const std::string user_, folder_;

@@ -17,7 +17,7 @@ export function projectionsOf(view, host) {
   const held = host.leases
     .filter((lease) => lease.device === view.id && lease.job !== undefined && lease.until_s > host.nowS)
     .map((lease) => ({ kind: 'held', from: host.nowS, to: lease.until_s, who: lease.user, job: lease.job, name: lease.name, sure: 1 }));
-  const starts = host.waiting
+  const starts = firstOf(host)
     .filter((job) => job.starts_s >= host.nowS && job.starts_on?.includes(view.id))
     .map((job) => ({ kind: 'starts', from: job.starts_s, to: job.time_limit_s > 0 ? job.starts_s + job.time_limit_s : undefined, who: job.user, job: job.id, name: job.name, sure: sureness(job.starts_after ?? 0) }));
   return [...held, ...starts].sort((a, b) => a.from - b.from);
@@ -32,7 +32,13 @@ export function futureSpan(hosts) {
   return SPANS_S.find((span) => span >= most) ?? FURTHEST_S;
 }
 
-/// Rows of the table: each lease and each job that waits, with what is known, or why it is not.
+/// The first jobs in turn: of others, which may be thousands, nothing is worked out.
+const firstOf = (host) => host.waiting.filter((job) => job.starts_s || job.starts_unknown);
+
+/// How many jobs wait behind those.
+export const countBehind = (hosts) => hosts.reduce((sum, host) => sum + host.waiting.length - firstOf(host).length, 0);
+
+/// Rows of the table: each lease and each of the first jobs that wait, with what is known, or why it is not.
 export function futureRows(hosts) {
   return hosts.flatMap((host) => {
     const labels = (ids) => ids.map((id) => host.devices.find((view) => view.id === id)?.label ?? id).join(', ');
@@ -43,8 +49,8 @@ export function futureRows(hosts) {
       jobs.set(lease.job, row);
     }
     const held = [...jobs.values()].map((row) => ({ ...row, what: 'holds', devices: labels(row.ids), unknown: row.endS ? '' : 'it has no time limit' }));
-    const waiting = host.waiting.map((job) => {
-      const unknown = job.starts_s ? '' : (job.starts_unknown ?? 'only that of the first jobs in turn is worked out');
+    const waiting = firstOf(host).map((job) => {
+      const unknown = job.starts_s ? '' : job.starts_unknown;
       const endS = job.starts_s && job.time_limit_s > 0 ? job.starts_s + job.time_limit_s : undefined;
       return { host, job: job.id, who: job.user, name: job.name, what: 'waits', startS: job.starts_s, endS, devices: labels(job.starts_on ?? []), unknown, ends: job.starts_after, raw: job };
     });

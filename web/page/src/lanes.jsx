@@ -1,7 +1,7 @@
 // The lanes: what each device did over time, who held it, and where it was held for nothing.
 import { RANGES, addressOf } from './address.js';
 import { MARKS, marksOf } from './events.js';
-import { futureRows, futureSpan, projectionsOf } from './future.js';
+import { countBehind, futureRows, futureSpan, projectionsOf } from './future.js';
 import { idleSpans } from './model.js';
 import { area, barsOf, mean, ticks, timeScale } from './timeline.js';
 import { clock, counted, duration, moment, percent } from './text.js';
@@ -227,6 +227,7 @@ export function Lanes({ hosts, histories, nowS, address, colours, width }) {
         <details>
           <summary>What is to come, as a table</summary>
           <div class="scroll" tabIndex="0" role="region" aria-label="What is to come"><FutureTable rows={rows} hosts={hosts} /></div>
+          {countBehind(hosts) > 0 && <p class="note">{counted(countBehind(hosts), 'more job')} waiting: only what becomes of the first in turn is worked out.</p>}
         </details>
       )}
       <details>
