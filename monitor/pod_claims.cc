@@ -28,9 +28,8 @@ pool::Job job_of(const pool::Pod& pod) {
 
 int64_t pod_number(const std::string& uid) { return -1 - static_cast<int64_t>(crc32c(uid)); }
 
-/// ".../podUID/..." where the kubelet makes them itself, ".../kubepods-burstable-podUID.slice/..." where systemd does,
-/// with
-/// "_" for "-" in the UID.
+/// ".../podUID/..." where the kubelet makes them itself; where systemd does, ".../kubepods-burstable-podUID.slice/...",
+/// with "_" for "-" in the UID.
 bool is_cgroup_of_pod(std::string_view path, const std::string& uid) {
   if (uid.empty() || !(path.starts_with("/kubepods") || path.starts_with("/kubelet"))) return false;
   std::string unit = "-pod" + uid + ".slice";

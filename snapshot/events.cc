@@ -6,19 +6,10 @@
 #include <iterator>
 #include <utility>
 
+#include "snapshot/entry.h"
+
 namespace remuda::snapshot {
 namespace {
-
-template <typename T>
-T number_or(const Json& entry, const char* key, T otherwise = 0) {
-  const auto found = entry.find(key);
-  return found != entry.end() && found->is_number() ? found->get<T>() : otherwise;
-}
-
-std::string text_or_none(const Json& entry, const char* key) {
-  const auto found = entry.find(key);
-  return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::string kind_of(const std::string& rule) {
   if (rule == "throttled") return rule;
@@ -29,8 +20,8 @@ std::map<std::string, double> shares_of(const Json& run) {
   std::map<std::string, double> shares;
   if (const auto parts = run.find("parts"); parts != run.end() && parts->is_array())
     for (const Json& part : *parts)
-      if (part.is_object() && !text_or_none(part, "device").empty())
-        shares[text_or_none(part, "device")] = number_or(part, "share", 0.0);
+      if (part.is_object() && !value_in<std::string>(part, "device").empty())
+        shares[value_in<std::string>(part, "device")] = value_in(part, "share", 0.0);
   return shares;
 }
 
@@ -68,20 +59,20 @@ void EventLog::add(Event event) {
 }
 
 void EventLog::take_alert(const Json& alert, const std::set<std::pair<std::string, double>>& before) {
-  const double begun_s = std::max(number_or(alert, "since_s", 0.0), number_or(alert, "raised_s", 0.0));
-  const std::string rule = text_or_none(alert, "rule"), device = text_or_none(alert, "device");
+  const double begun_s = std::max(value_in(alert, "since_s", 0.0), value_in(alert, "raised_s", 0.0));
+  const std::string rule = value_in<std::string>(alert, "rule"), device = value_in<std::string>(alert, "device");
   const std::pair key(rule + '\n' + device, begun_s);
   if (begun_s <= 0 || !alerts_.insert(key).second || before.contains(key)) return;
-  const std::string text = text_or_none(alert, "text");
+  const std::string text = value_in<std::string>(alert, "text");
   add({begun_s, kind_of(rule), {device}, 0, text.empty() ? rule : fmt::format("{}: {}", rule, text)});
 }
 
 void EventLog::take_run(const Json& entry, double time_s) {
   const auto found = entry.find("run");
-  const auto job = number_or<int64_t>(entry, "job");
+  const auto job = value_in<int64_t>(entry, "job");
   if (job <= 0 || found == entry.end() || !found->is_object()) return;
-  const double at_s = number_or(*found, "at_s", time_s);
-  const Run now{number_or<int64_t>(*found, "step"), number_or<int64_t>(*found, "checkpoint_step"), shares_of(*found)};
+  const double at_s = value_in(*found, "at_s", time_s);
+  const Run now{value_in<int64_t>(*found, "step"), value_in<int64_t>(*found, "checkpoint_step"), shares_of(*found)};
   const auto [place, is_new] = runs_.try_emplace(job, now);
   const Run before = std::exchange(place->second, now);
   if (runs_.size() > kMostKnown) runs_.erase(runs_.begin());
@@ -89,7 +80,7 @@ void EventLog::take_run(const Json& entry, double time_s) {
   const bool began_again = now.step < before.step;
   if (began_again) add({at_s, "restart", devices, job, fmt::format("it goes on from step {}", now.step)});
   if (now.checkpoint_step > 0 && (is_new || now.checkpoint_step != before.checkpoint_step))
-    add({at_s - number_or(*found, "checkpoint_age_s", 0.0), "checkpoint", devices, job,
+    add({at_s - value_in(*found, "checkpoint_age_s", 0.0), "checkpoint", devices, job,
          fmt::format("checkpoint after step {}", now.checkpoint_step)});
   if (!began_again && is_other_split(before.shares, now.shares))
     add({at_s, "rebalance", devices, job,
@@ -109,12 +100,12 @@ void EventLog::take(const Seen& seen) {
 void EventLog::take_told(const Json& events) {
   if (!events.is_array()) return;
   for (const Json& entry : events) {
-    if (!entry.is_object() || number_or(entry, "time_s", 0.0) <= 0) continue;
-    Event event{number_or(entry, "time_s", 0.0),
-                text_or_none(entry, "kind"),
+    if (!entry.is_object() || value_in(entry, "time_s", 0.0) <= 0) continue;
+    Event event{value_in(entry, "time_s", 0.0),
+                value_in<std::string>(entry, "kind"),
                 {},
-                number_or<int64_t>(entry, "job"),
-                text_or_none(entry, "text")};
+                value_in<int64_t>(entry, "job"),
+                value_in<std::string>(entry, "text")};
     if (const auto devices = entry.find("devices"); devices != entry.end() && devices->is_array())
       for (const Json& device : *devices)
         if (device.is_string()) event.devices.push_back(device);

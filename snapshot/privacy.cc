@@ -33,6 +33,13 @@ void hide_entries(const std::string& user, Json& list) {
   }
 }
 
+/// Why a job ended may name its program and its folder; why it waits does not.
+void hide_ends(const std::string& user, Json& past) {
+  if (!past.is_array()) return;
+  for (Json& lease : past)
+    if (lease.is_object() && !is_of(lease, user)) lease.erase("why");
+}
+
 void hide_commands(const std::string& user, Json& status) {
   const auto processes = status.find("processes");
   if (processes == status.end() || !processes->is_array()) return;
@@ -46,10 +53,10 @@ void hide_commands(const std::string& user, Json& status) {
 void hide_from(const std::string& user, Json& snapshot) {
   for (const char* list : {"leases", "waiting"})
     if (snapshot.contains("jobs") && snapshot["jobs"].contains(list)) hide_entries(user, snapshot["jobs"][list]);
-  if (snapshot.contains("past")) hide_entries(user, snapshot["past"]);
-  if (snapshot.contains("past") && snapshot["past"].is_array())  // how it ended may name its program and folder
-    for (Json& lease : snapshot["past"])
-      if (lease.is_object() && !is_of(lease, user)) lease.erase("why");
+  if (const auto past = snapshot.find("past"); past != snapshot.end()) {
+    hide_entries(user, *past);
+    hide_ends(user, *past);
+  }
   if (!snapshot.contains("inventory") || !snapshot["inventory"].contains("devices")) return;
   for (Json& device : snapshot["inventory"]["devices"])
     if (device.contains("status")) hide_commands(user, device["status"]);

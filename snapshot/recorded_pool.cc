@@ -7,21 +7,10 @@
 #include "pool/admission.h"
 #include "pool/request_json.h"
 #include "pool/transitions.h"
+#include "snapshot/entry.h"
 
 namespace remuda::snapshot {
 namespace {
-
-template <typename T>
-T value_or(const Json& entry, const char* key, T otherwise) {
-  const auto found = entry.find(key);
-  if (found == entry.end()) return otherwise;
-  if constexpr (std::is_same_v<T, std::string>)
-    return found->is_string() ? found->get<T>() : otherwise;
-  else if constexpr (std::is_same_v<T, bool>)
-    return found->is_boolean() ? found->get<T>() : otherwise;
-  else
-    return found->is_number() ? found->get<T>() : otherwise;
-}
 
 std::vector<Json> objects_in(const Json& of, const char* key) {
   std::vector<Json> objects;
@@ -31,20 +20,20 @@ std::vector<Json> objects_in(const Json& of, const char* key) {
   return objects;
 }
 
-bool is_of_job(const Json& lease) { return value_or<int64_t>(lease, "job", 0) > 0; }
+bool is_of_job(const Json& lease) { return value_in<int64_t>(lease, "job", 0) > 0; }
 
 /// Adds the lease, and at the first one of a job that one.
 void add_lease(const Json& entry, pool::PoolState& state) {
-  pool::Lease lease{.job = value_or<int64_t>(entry, "job", 0),
-                    .device = value_or<std::string>(entry, "device", ""),
-                    .share = value_or(entry, "share", 1.0),
-                    .since_s = value_or(entry, "since_s", 0.0),
-                    .until_s = value_or(entry, "until_s", 0.0)};
+  pool::Lease lease{.job = value_in<int64_t>(entry, "job", 0),
+                    .device = value_in<std::string>(entry, "device", ""),
+                    .share = value_in(entry, "share", 1.0),
+                    .since_s = value_in(entry, "since_s", 0.0),
+                    .until_s = value_in(entry, "until_s", 0.0)};
   pool::Job* job = state.find(lease.job);
   if (!job) {
     state.jobs.insert({.id = lease.job,
-                       .user = value_or<std::string>(entry, "user", ""),
-                       .name = value_or<std::string>(entry, "name", ""),
+                       .user = value_in<std::string>(entry, "user", ""),
+                       .name = value_in<std::string>(entry, "name", ""),
                        .started_s = lease.since_s,
                        .time_limit_s = lease.until_s > 0 ? lease.until_s - lease.since_s : 0,
                        .state = pool::JobState::running});
@@ -60,15 +49,15 @@ void add_waiting(const Json& entry, pool::PoolState& state) {
   Json request{{"count", 1}, {"link", "any"}, {"share", 1}};
   if (entry.contains("request") && entry["request"].is_object()) request.update(entry["request"]);
   auto parsed = pool::parse_request(request, "request");
-  pool::Job job{.id = value_or<int64_t>(entry, "id", 0),
-                .user = value_or<std::string>(entry, "user", ""),
-                .name = value_or<std::string>(entry, "name", ""),
-                .priority = value_or(entry, "priority", 0),
-                .submitted_s = value_or(entry, "submitted_s", 0.0),
-                .time_limit_s = value_or(entry, "time_limit_s", 0.0),
-                .begin_s = value_or(entry, "begin_s", 0.0),
-                .paused = value_or(entry, "paused", false),
-                .array = value_or<int64_t>(entry, "array", 0)};
+  pool::Job job{.id = value_in<int64_t>(entry, "id", 0),
+                .user = value_in<std::string>(entry, "user", ""),
+                .name = value_in<std::string>(entry, "name", ""),
+                .priority = value_in(entry, "priority", 0),
+                .submitted_s = value_in(entry, "submitted_s", 0.0),
+                .time_limit_s = value_in(entry, "time_limit_s", 0.0),
+                .begin_s = value_in(entry, "begin_s", 0.0),
+                .paused = value_in(entry, "paused", false),
+                .array = value_in<int64_t>(entry, "array", 0)};
   if (!parsed || job.id <= 0 || state.find(job.id)) return;
   job.request = std::move(*parsed);
   for (const Json& id : entry.value("after", Json::array()))
@@ -83,7 +72,7 @@ void add_past(const Json& host, const pool::Policy& policy, pool::PoolState& sta
   std::vector<Json> past = objects_in(host, "past");
   std::erase_if(past, [](const Json& one) { return !is_of_job(one); });
   const auto key = [](const Json& one) {
-    return std::pair(value_or(one, "ended_s", 0.0), value_or<int64_t>(one, "job", 0));
+    return std::pair(value_in(one, "ended_s", 0.0), value_in<int64_t>(one, "job", 0));
   };
   std::ranges::stable_sort(past, {}, key);
   for (size_t i = 0; i < past.size(); ++i) {
@@ -108,16 +97,16 @@ RecordedPool recorded_pool(const Json& host, const pool::Policy& policy) {
     if (is_of_job(lease))
       add_lease(lease, state);
     else
-      recorded.held.push_back({.device = value_or<std::string>(lease, "device", ""),
-                               .share = value_or(lease, "share", 1.0),
-                               .holder = value_or<std::string>(lease, "holder", ""),
-                               .barred = value_or<std::string>(lease, "barred", "")});
+      recorded.held.push_back({.device = value_in<std::string>(lease, "device", ""),
+                               .share = value_in(lease, "share", 1.0),
+                               .holder = value_in<std::string>(lease, "holder", ""),
+                               .barred = value_in<std::string>(lease, "barred", "")});
   }
   for (const Json& job : objects_in(jobs, "waiting")) add_waiting(job, state);
   for (const Json& drain : objects_in(host, "drains"))
-    state.drains.push_back({.device = value_or<std::string>(drain, "device", ""),
-                            .reason = value_or<std::string>(drain, "reason", ""),
-                            .by = value_or<std::string>(drain, "by", "")});
+    state.drains.push_back({.device = value_in<std::string>(drain, "device", ""),
+                            .reason = value_in<std::string>(drain, "reason", ""),
+                            .by = value_in<std::string>(drain, "by", "")});
   std::ranges::move(held_by_drains(state), std::back_inserter(recorded.held));
   state.next_job = state.jobs.empty() ? 1 : state.jobs.back().id + 1;
   return recorded;

@@ -9,17 +9,12 @@
 #include "base/text.h"
 #include "device/fields.h"
 #include "recorded/import.h"
+#include "snapshot/entry.h"
 #include "snapshot/lease_use.h"
 #include "snapshot/recorded_pool.h"
 
 namespace remuda::snapshot {
 namespace {
-
-/// The entry's number, 0 where it has none.
-double number_in(const Json& entry, const char* key) {
-  const auto found = entry.find(key);
-  return found != entry.end() && found->is_number() ? found->get<double>() : 0;
-}
 
 /// Those entries of a list that there are at `time_s`: begun, by the time in `since`, raised, where an alert says when
 /// it was, and not ended.
@@ -27,8 +22,8 @@ Json present(const Json& list, const char* since, double time_s) {
   Json kept = Json::array();
   if (!list.is_array()) return kept;
   for (const Json& entry : list) {
-    const double ended_s = number_in(entry, "ended_s");
-    const double begun_s = std::max(number_in(entry, since), number_in(entry, "raised_s"));
+    const double ended_s = value_in<double>(entry, "ended_s");
+    const double begun_s = std::max(value_in<double>(entry, since), value_in<double>(entry, "raised_s"));
     if (begun_s <= time_s && (ended_s == 0 || ended_s > time_s)) kept.push_back(entry);
   }
   return kept;
@@ -40,7 +35,7 @@ Json with_uses(Json leases, const Inventory& inventory, double time_s) {
     const bool is_known = lease.is_object() && lease.contains("job") && !lease.contains("use") &&
                           lease.contains("device") && lease["device"].is_string() && lease.value("share", Json(1)) == 1;
     if (is_known && !inventory.samples.empty())
-      lease["use"] = use_between(inventory, lease["device"], number_in(lease, "since_s"), time_s);
+      lease["use"] = use_between(inventory, lease["device"], value_in<double>(lease, "since_s"), time_s);
   }
   return leases;
 }
@@ -49,7 +44,8 @@ Json ended(const Json& list, double time_s) {
   Json kept = Json::array();
   if (!list.is_array()) return kept;
   for (const Json& entry : list)
-    if (const double ended_s = number_in(entry, "ended_s"); ended_s > 0 && ended_s <= time_s) kept.push_back(entry);
+    if (const double ended_s = value_in<double>(entry, "ended_s"); ended_s > 0 && ended_s <= time_s)
+      kept.push_back(entry);
   return kept;
 }
 
@@ -97,8 +93,8 @@ EventLog events_of(const Recording& recording) {
   std::vector<Json> runs;
   if (recording.runs.is_array())
     std::ranges::copy_if(recording.runs, std::back_inserter(runs), [](const Json& one) { return one.is_object(); });
-  std::ranges::stable_sort(runs, {}, [](const Json& run) { return number_in(run, "since_s"); });
-  for (const Json& run : runs) log.take({Json(), Json::array({run}), number_in(run, "since_s")});
+  std::ranges::stable_sort(runs, {}, [](const Json& run) { return value_in<double>(run, "since_s"); });
+  for (const Json& run : runs) log.take({Json(), Json::array({run}), value_in<double>(run, "since_s")});
   return log;
 }
 
@@ -109,7 +105,7 @@ void add_future(const Inventory& inventory, double time_s, pool::LatestOutlooks&
   const auto& known = outlooks.of({recorded.state, inventory, recorded.held, kNone, time_s}, time_s);
   for (Json& job : host["jobs"]["waiting"]) {
     const bool is_told = !job.is_object() || job.contains("starts_s") || job.contains("starts_unknown");
-    const auto outlook = is_told ? known.end() : known.find(static_cast<int64_t>(number_in(job, "id")));
+    const auto outlook = is_told ? known.end() : known.find(static_cast<int64_t>(value_in<double>(job, "id")));
     if (outlook != known.end()) add_outlook(outlook->second, job);
   }
   Json fairness = standings_json(recorded.state, kNone, time_s);
@@ -133,7 +129,7 @@ std::vector<Reported> reported_of(const Json& runs, const std::string& device) {
     if (!parts) continue;
     for (const Json& part : *parts)
       if (part.is_object() && part.value("device", Json()) == device && part.value("waiting", Json()).is_number())
-        reported.push_back({number_in(entry, "since_s"), number_in(entry, "ended_s"),
+        reported.push_back({value_in<double>(entry, "since_s"), value_in<double>(entry, "ended_s"),
                             std::clamp(part["waiting"].get<double>(), 0.0, 1.0)});
   }
   return reported;
@@ -207,10 +203,10 @@ Json ReplaySource::host_at(size_t place, double time_s) {
 Result<Json> ReplaySource::snapshot() {
   const double time_s = position_s();
   Json all = host_at(0, time_s);
-  double newest_s = number_in(all, "time_s");
+  double newest_s = value_in<double>(all, "time_s");
   for (size_t i = 1; i < recordings_.size(); ++i) {
     Json host = host_at(i, time_s);
-    newest_s = std::max(newest_s, number_in(host, "time_s"));
+    newest_s = std::max(newest_s, value_in<double>(host, "time_s"));
     all["others"].push_back(std::move(host));
   }
   all["time_s"] = newest_s;
