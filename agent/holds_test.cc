@@ -214,6 +214,29 @@ TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
   EXPECT_EQ(descriptors(), without);
 }
 
+TEST_F(HoldsTest, AJobThatHasRunOnHasNotEndedWhileThereWasNoAgent) {
+  process::ChildProcess keeper = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  process::ChildProcess comes = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  pool::Job job = running(1, id_of(keeper));
+  job.cgroup = begin(job);
+  if (job.cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  const auto ended_s = [&](bool runs_on) {
+    Holds next(folder_.path());
+    next.add(job);
+    EXPECT_TRUE(next.find_again(job, {}, 500, 0));
+    EXPECT_EQ(runs_on && next.enter(1, id_of(comes)), runs_on);
+    next.say(1, pool::End{1, {.ended_s = 600}}, 1);
+    for (int i = 0; i < 1000; ++i) {
+      const auto over = next.step(1 + i * 0.02);
+      if (!over.empty()) return std::get<pool::End>(over.front()).ending.ended_s;
+      ::usleep(2000);
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(ended_s(false), 600);
+  EXPECT_EQ(ended_s(true), 0) << "now";
+}
+
 TEST_F(HoldsTest, AKeeperIsWaitedForAsLongAsItHasADeviceOpenAlsoAfterARestart) {
   process::ChildProcess keeper =
       *process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", "exec 3</dev/full; exec sleep 1000"}});

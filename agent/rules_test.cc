@@ -205,6 +205,11 @@ TEST_F(RulesTest, OthersSeeWhoAndHowLongButNotWhat) {
                                              .submitted_s = 7,
                                              .state = pool::JobState::running,
                                              .why = "why"}));
+  pool::Job over = job;
+  over.state = pool::JobState::ended;
+  over.why = "there is no program /home/ada/secret";
+  EXPECT_EQ(visible_to(user(kBob), over).why, "");
+  EXPECT_EQ(visible_to(user(kAda), over).why, over.why);
   job.array = 5;
   job.command = {"--array", "0-9", "secret"};
   EXPECT_THAT(visible_to(user(kBob), job).command, testing::ElementsAre("--array", "0-9"));

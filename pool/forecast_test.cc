@@ -51,6 +51,26 @@ TEST_F(ForecastTest, TheMemoryThatAJobUsesComesFreeWithIt) {
   EXPECT_EQ(of(add(job)).starts_s, 1100);
 }
 
+TEST_F(ForecastTest, MemoryOfADeviceIsUsedAsLongAsAnotherHasAPartOfIt) {
+  const auto half_of_all = [&](double limit_s) {
+    Job job = test_job("ada", 4);
+    job.request.share = 0.5;
+    job.time_limit_s = limit_s;
+    return job;
+  };
+  add(half_of_all(1000));
+  add(half_of_all(0));
+  ASSERT_THAT(look(), ::testing::SizeIs(2));
+  for (Device& device : box.devices) device.status.memory_used_bytes = int64_t{15} << 30;
+  Job job = test_job("ada", 1);
+  job.request.share = 0.5;
+  const int64_t small = add(job);
+  job.request.memory_bytes = int64_t{12} << 30;
+  const int64_t large = add(job);
+  EXPECT_EQ(of(small).starts_s, 1100);
+  EXPECT_FALSE(of(large).starts_s);
+}
+
 TEST_F(ForecastTest, KnowsNothingBehindAJobWithoutALimit) {
   add_limited("ada", 4, 1000);
   look();

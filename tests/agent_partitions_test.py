@@ -130,6 +130,13 @@ class PartitionTest(OwnersTest):
         self.assertTrue(eventually(lambda: self.is_settled()), self.agent.said())
         self.assertEqual((self.parts(), self.marks()), ([], []))
 
+    def test_what_an_administrator_makes_while_the_agent_fails_is_none_of_the_agents(self):
+        self.restart("taken=1")
+        self.wait_for_part().communicate(timeout=60)
+        self.assertTrue(eventually(lambda: "cannot make" in self.agent.said()), self.agent.said())
+        self.assertTrue(eventually(self.is_settled))
+        self.assertEqual((self.sizes(), self.marks()), (["1g.2gb"], []))
+
     def test_what_was_half_taken_away_goes_and_so_does_its_mark(self):
         self.restart("die-at=3")
         front = self.wait_for_part()

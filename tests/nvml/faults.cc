@@ -38,6 +38,7 @@ bool read_entry(std::string_view entry, Faults& faults) {
   if (word == "slow-init") return faults.slow_init_ms = number, true;
   if (word == "die-at") return faults.die_at = number, true;
   if (word == "stuck") return faults.stuck = number, true;
+  if (word == "taken") return faults.taken = number, true;
   if (word == "no-init") return faults.init = static_cast<Code>(number), true;
   return read_gpu(word, number, faults);
 }

@@ -10,6 +10,7 @@
 //   die-at=N      the process is killed where a MIG instance was made and is no device yet (1), where it is one (2), or
 //                 where one that is to go is no device any more (3)
 //   stuck=N       where not 0, making a compute instance fails, and so does a process's first removal of an instance
+//   taken=N       where not 0, an administrator makes the MIG instance that is asked for, so there is no room for it
 //   xid=N:CODE    every new event set that watches GPU N delivers one XID event with that code
 //
 // An entry may be repeated. A driver that lacks symbols, or one with the other layout of the process struct, is another
@@ -34,6 +35,7 @@ struct Faults {
   int slow_init_ms = 0;
   int die_at = 0;
   int stuck = 0;
+  int taken = 0;
 };
 
 /// An empty text means no faults; an unknown entry is a usage error.

@@ -138,6 +138,8 @@ NVML_EXPORT Code nvmlDeviceCreateGpuInstance(Handle handle, unsigned profile, In
     if (room_for(gpu, offer) == 0) return kInsufficientResources;
     *instance = keep({handle, static_cast<unsigned>(gpu.instances.size()) + 1});
     const Code code = add_empty(gpu, offer);
+    if (Session::instance().faults().taken != 0)
+      return set_empty(device_of(**instance)->id, false), kInsufficientResources;
     die_at(kHalfMade);
     return code;
   });
