@@ -6,13 +6,16 @@ repeat.h says.
 
 import json
 import os
-import socket
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from ports import free_port  # noqa: E402
 
 SECONDS_PER_FIGURE = 1.5
 
@@ -47,12 +50,6 @@ def run(rank, port, sizes):
         if rank == 0:
             print(json.dumps({"bytes": size, "seconds": seconds}), flush=True)
     dist.barrier()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 if __name__ == "__main__":

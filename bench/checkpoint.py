@@ -21,15 +21,18 @@ import json
 import mmap
 import multiprocessing
 import os
-import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from ports import free_port  # noqa: E402
+
 DATA = Path("/usr/share/datasets/fashion-mnist")
 BLOCK = 8 << 20
 REQUEST, AT_ONCE = 8 << 20, 8  # as checkpoint/checked_file.cc
@@ -43,12 +46,6 @@ checkpoint = {{folder = "{folder}/state", every_steps = {every}}}
 balance = {{policy = "even"}}
 device = [{devices}]
 """
-
-
-def free_port():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
 
 
 def train(folder, options, steps, *more):

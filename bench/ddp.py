@@ -15,7 +15,6 @@ those of the turns, with the smallest and the largest; the speeds are medians, t
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from ports import free_port  # noqa: E402
+
 DATA = Path("/usr/share/datasets/fashion-mnist")
 TEXT = Path("/usr/share/common-licenses")
 UNTIMED_STEPS = 5
@@ -129,9 +131,7 @@ def ddp_rank(options):
 
 
 def run_ddp(job, steps):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with tempfile.NamedTemporaryFile() as out:
         ranks = [subprocess.Popen([sys.executable, __file__, "--rank", str(rank), "--port", str(port), "--job", job,
                                    "--steps", str(steps), "--out", out.name], env=os.environ | ALLOCATOR | THREADS)

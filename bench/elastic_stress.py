@@ -31,7 +31,6 @@ import math
 import os
 import random
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -40,6 +39,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from ports import free_port  # noqa: E402
+
 LIMIT_S, BOUND, IMAGES, SIDE, CLASSES = 120, 1e-6, 250, 12, 5
 SETTINGS = {"kill": ["elastic.ranks_lost=2"], "two": ["elastic.ranks_lost=2"], "resume": [],
             "hang": ["elastic.ranks_lost=1", "elastic.timeout_s=2"], "join": ["elastic.ranks_lost=2", "balance.policy=even"],
@@ -248,12 +250,6 @@ def meet_accident(way, run, chance, length_s):
         run.signal(victims[1])
         done += f", rank {victims[1]} {delay_s:.2f} s later"
     return done
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def let_join(remuda, run, port, settings, chance, length_s):

@@ -356,7 +356,7 @@ TEST(Group, AddsUpOverAllRanks) {
 }
 
 TEST(Group, TermsThatDifferAreNamed) {
-  const int port = free_port();
+  const int port = free_port().value();
   std::vector<std::string> refusals(2);
   std::vector<std::thread> threads;
   for (int rank : {0, 1})

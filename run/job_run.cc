@@ -7,12 +7,13 @@
 #include <set>
 
 #include "base/env.h"
+#include "base/listener.h"
 #include "confine/confinement.h"
 #include "confine/nearest.h"
 #include "place/host.h"
 #include "run/job_environment.h"
 #include "run/task_run.h"
-#include "workers/rendezvous.h"
+#include "workers/secret.h"
 
 namespace remuda::run {
 namespace {
@@ -159,11 +160,11 @@ Result<std::vector<process::ProcessSpec>> JobRun::plan(const std::vector<std::st
   const Inventory& inventory = caretaker_.inventory();
   std::vector<process::ProcessSpec> processes;
   if (spec_.each) {
-    REMUDA_ASSIGN(const workers::Listener free_port, workers::listen_on_loopback(0));
+    REMUDA_ASSIGN(const int port, free_port());
     const size_t cores = cores_.empty() ? process::allowed_cores().size() : cores_.size();
     const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size(), cores);
     REMUDA_ASSIGN(std::string secret, workers::make_secret());
-    const Ranks ranks{free_port.port, restarts, spec_.restarts, threads, std::move(secret)};
+    const Ranks ranks{port, restarts, spec_.restarts, threads, std::move(secret)};
     for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
       processes.push_back(
           process(rank_environment(inventory, spec_.pool, grant_.job, devices, rank, ranks), {devices[rank]}));

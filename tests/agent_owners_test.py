@@ -14,6 +14,7 @@ import unittest
 
 from agent_client import eventually
 from played_agent import ADA, BOB, GIB, OwnersTest
+from ports import free_port
 
 # nvidia-cuda-mps-control, as far as remuda uses it: a daemon that answers while its folder is there.
 STAND_IN = """#!/bin/sh
@@ -178,7 +179,7 @@ class SlurmTest(OwnersTest):
         for part in ("", "state", "spool"):
             os.mkdir(os.path.join(self.slurm, part))
         os.mknod(os.path.join(self.slurm, "nvidia0"), stat.S_IFCHR | 0o666, os.makedev(195, 0))
-        ports = [self.free_port(), self.free_port()]
+        ports = [free_port(), free_port()]
         with open(os.path.join(self.slurm, "slurm.conf"), "w") as file:
             file.write(f"""ClusterName=test
 SlurmctldHost={self.node}(127.0.0.1)
@@ -211,11 +212,6 @@ PartitionName=main Nodes={self.node} Default=YES State=UP
             process = subprocess.Popen([daemon, "-D"], env=self.environment, stdout=log, stderr=log)
             self.addCleanup(lambda one=process: [one.terminate(), one.wait(60)])
         self.assertTrue(eventually(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%T")), "Slurm does not start")
-
-    def free_port(self):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return one.getsockname()[1]
 
     def ask(self, *words):
         return subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False, cwd="/").stdout

@@ -11,12 +11,13 @@ import random
 import re
 import secrets
 import shutil
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from ports import free_port
 
 BUILD, ROOT, CXX, PROGRAMS, MAKE_SCRIPT_MODEL = (pathlib.Path(word) for word in sys.argv[1:6])
 STRICT = "-Wall -Wextra -Wpedantic -Werror"
@@ -191,10 +192,7 @@ class InstalledForTraining(unittest.TestCase):
         self.assertAlmostEqual(loss_in(out), self.loss_alone(), delta=1e-3)
 
     def test_torchruns_variables_are_enough_beside_a_secret(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        shared = dict(self.environment, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), REMUDA_SECRET="of this test",
+        shared = dict(self.environment, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), REMUDA_SECRET="of this test",
                       TORCHELASTIC_USE_AGENT_STORE="True")
         ranks = [subprocess.Popen([self.examples / "token_loss"], stdout=subprocess.PIPE, text=True, env=dict(shared, RANK=str(rank))) for rank in (0, 1)]
         texts = [rank.communicate(timeout=TIMEOUT_S)[0] for rank in ranks]

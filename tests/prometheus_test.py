@@ -12,13 +12,14 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.parse
 import urllib.request
+
+from ports import free_port
 
 PATIENCE_S = 60
 RULES = pathlib.Path(__file__).resolve().parent.parent / "packaging" / "prometheus" / "remuda.rules.yml"
@@ -35,12 +36,6 @@ QUERIES = {
 }
 READINGS = {"busy": 0.25, "memory_busy": 0.1, "memory_used_bytes": 1 << 30, "power_watts": 120.5, "energy_joules": 1000.0,
             "temperature_c": 45.0, "sm_clock_mhz": 1410, "throttle": ["idle"], "processes": []}
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def get(address, token=None):

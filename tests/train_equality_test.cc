@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "base/listener.h"
 #include "tests/train_job_files.h"
 #include "weights/reader.h"
 
@@ -107,7 +108,7 @@ TEST(TrainEquality, ThreeRanksStartedByHandLearnTheSame) {
   job.devices += "[[device]]\nuse = 'elsewhere:0'\n";
   const ScratchFolder folder = job_folder(job);
   const auto expected = losses(train_report(folder, {"--devices", "cpu:0"}));
-  const int port = free_port();
+  const int port = free_port().value();
   std::vector<RunningProgram> ranks;
   for (int rank = 0; rank < 3; ++rank)
     ranks.emplace_back(worker_command(folder), HandStarted{.rank = rank, .size = 3, .port = port}.environment());

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "base/env.h"
+#include "base/listener.h"
 #include "tests/train_job_files.h"
-#include "workers/rendezvous.h"
 
 namespace remuda::tests {
 namespace {
@@ -137,7 +137,7 @@ TEST(TrainInput, UnknownTransportOfTheEnvironment) {
     JobText job;
     if (size == 1) job.devices = "[[device]]\nuse = 'cpu:0'\n";
     const ScratchFolder folder = job_folder(job);
-    process::Environment environment = HandStarted{.size = size, .port = free_port()}.environment();
+    process::Environment environment = HandStarted{.size = size, .port = free_port().value()}.environment();
     environment.emplace_back(env::transport.name, "TCP");
     const Finished finished = run(worker_command(folder), environment);
     EXPECT_EQ(finished.exit.status, 2) << finished;
@@ -160,7 +160,7 @@ TEST(TrainInput, InitWritesAJobThatTrains) {
 
 TEST(TrainInput, PortInUse) {
   const ScratchFolder folder = job_folder();
-  const workers::Listener taken = workers::listen_on_loopback(0).value();
+  const Listener taken = listen_on_loopback(0).value();
   const std::string sentence = refusal(folder, {"--devices", "cpu:0", "--port", std::to_string(taken.port)});
   EXPECT_THAT(sentence, HasSubstr(fmt::format("port {}: Address already in use", taken.port)));
 }

@@ -4,7 +4,6 @@
 #include <random>
 
 #include "base/env.h"
-#include "workers/rendezvous.h"
 
 namespace remuda::tests {
 
@@ -82,8 +81,6 @@ process::Environment HandStarted::environment() const {
 std::vector<std::string> worker_command(const ScratchFolder& folder) {
   return {REMUDA_TRAIN_PROGRAM, folder.path("job.toml")};
 }
-
-int free_port() { return workers::listen_on_loopback(0).value().port; }
 
 bool has_two_cores() {
   static const bool has = run({REMUDA_PROGRAM, "list", "--cpu-devices", "2"}).exit.ok();

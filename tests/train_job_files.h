@@ -53,9 +53,6 @@ struct HandStarted {
 /// The command line `remuda-train job.toml`.
 std::vector<std::string> worker_command(const ScratchFolder& folder);
 
-/// A port on which no process listens now.
-int free_port();
-
 /// Whether this machine's cores can be split into two CPU devices: the two threads of one core cannot.
 bool has_two_cores();
 

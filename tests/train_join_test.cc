@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/env.h"
+#include "base/listener.h"
 #include "comm/wire.h"
 #include "tests/elastic_job.h"
 #include "tests/several_hosts.h"
@@ -60,7 +61,7 @@ class JoinedRun {
   /// `own`: settings that those that join do not have.
   explicit JoinedRun(const std::vector<std::string>& settings = {}, const std::vector<std::string>& own = {},
                      const JobText& job = two_ranks())
-      : port_(free_port()), settings_(settings), folder_(job_folder(job)), run_(command(own), environment()) {}
+      : port_(free_port().value()), settings_(settings), folder_(job_folder(job)), run_(command(own), environment()) {}
 
   int port() const { return port_; }
   std::string door() const { return fmt::format("127.0.0.1:{}", port_); }
@@ -257,7 +258,7 @@ TEST(TrainJoin, WhoIsNotOfTheRunIsRefusedAndDisturbsNobody) {
 
 TEST(TrainJoin, ARunWithoutADoorIsNotFound) {
   const ScratchFolder folder = job_folder(two_ranks()), home;
-  const int port = free_port();
+  const int port = free_port().value();
   const Finished refused =
       run(train_command(folder, {"--join", std::to_string(port), "--devices", "cpu:0"}),  // of this host
           {{env::state_home.name, home.path()}, {env::connect_timeout.name, "1"}});

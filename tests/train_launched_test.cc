@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/listener.h"
 #include "tests/job_fixture.h"
 #include "tests/train_job_files.h"
 
@@ -67,7 +68,7 @@ class TrainLaunched : public JobTest {
 
 TEST_F(TrainLaunched, ByTorchrunTrainsTogether) {
   REMUDA_NEEDS_TWO_CORES();
-  const int port = free_port();
+  const int port = free_port().value();
   const auto first = start(torchrun(0, port), {"--devices", "cpu:0,cpu:1"});
   const auto second = start(torchrun(1, port), {"--devices", "cpu:0,cpu:1"});
   expect_trained(*first, *second);
@@ -93,7 +94,7 @@ TEST_F(TrainLaunched, BoundToADeviceOfALeaseTakesThatOne) {
       "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={} {} bind -- "
       "\"$@\" & "
       "done; wait",
-      free_port(), shell_word(REMUDA_PROGRAM));
+      free_port().value(), shell_word(REMUDA_PROGRAM));
   std::vector<std::string> words{"run", "-n", "2", "--cpu", "--cpu-devices", "2", "--", "/bin/sh", "-c", script, "sh"};
   for (const std::string& word : train_command(files_, {"--json", files_.path("report.json")})) words.push_back(word);
   const Finished finished = ask(words);
@@ -103,7 +104,7 @@ TEST_F(TrainLaunched, BoundToADeviceOfALeaseTakesThatOne) {
 TEST_F(TrainLaunched, TakesTheDeviceThatTheFileGivesToItsRank) {
   REMUDA_NEEDS_TWO_CORES();
   files_.write("job.toml", JobText{}.text());
-  const int port = free_port();
+  const int port = free_port().value();
   const auto first = start(torchrun(0, port)), second = start(torchrun(1, port));
   EXPECT_TRUE(first->finish().exit.ok()) << first->err();
   EXPECT_TRUE(second->finish().exit.ok()) << second->err();
@@ -131,7 +132,7 @@ TEST_F(TrainLaunched, AsksForNoDevices) {
 
 TEST_F(TrainLaunched, OfAnotherRankThatDiesEndsToo) {
   REMUDA_NEEDS_TWO_CORES();
-  const int port = free_port();
+  const int port = free_port().value();
   const auto first = start(torchrun(0, port), {"--devices", "cpu:0,cpu:1", "--set", "train.epochs=1000000"});
   const auto second = start(torchrun(1, port), {"--devices", "cpu:0,cpu:1", "--set", "train.epochs=1000000"});
   ASSERT_TRUE(eventually([&] { return first->err().find("epoch 1/") != std::string::npos; }, kPatience_s))

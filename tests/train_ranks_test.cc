@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "base/file.h"
+#include "base/listener.h"
 #include "base/version.h"
 #include "tests/train_job_files.h"
 
@@ -34,7 +35,7 @@ class TwoRanks {
   }
 
  private:
-  int port_ = free_port();
+  int port_ = free_port().value();
   std::string program_;
   std::vector<RunningProgram> ranks_;
 };

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "workers/rendezvous.h"
+#include "base/listener.h"
 #include "workers/root_cause.h"
 
 namespace remuda::workers {

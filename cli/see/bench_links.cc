@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/listener.h"
 #include "cli/see/bench_results.h"
 #include "cli/see/bench_table.h"
 #include "cli/status_line.h"
@@ -16,7 +17,7 @@
 #include "measure/store.h"
 #include "process/spawn.h"
 #include "workers/ranks.h"
-#include "workers/rendezvous.h"
+#include "workers/secret.h"
 #include "workers/supervisor.h"
 
 namespace remuda::cli {
@@ -27,7 +28,7 @@ struct PreparedBench {
   Inventory inventory;
   measure::Plan plan;
   measure::SharedMemory memory;
-  workers::Listener listener;
+  Listener listener;
   std::vector<workers::RankSpec> ranks;
 };
 
@@ -86,7 +87,7 @@ Result<PreparedBench> prepare(const BenchLinksFlags& flags) {
   REMUDA_ASSIGN(const auto devices, devices_to_measure(inventory, flags.devices));
   measure::Plan plan = measure::make_plan(devices, flags.seconds, measure::buffer_bytes(devices.size()));
   REMUDA_ASSIGN(measure::SharedMemory memory, measure::SharedMemory::create(measure::shared_bytes(plan)));
-  REMUDA_ASSIGN(workers::Listener listener, workers::listen_on_loopback(0));
+  REMUDA_ASSIGN(Listener listener, listen_on_loopback(0));
   plan.memory_fd = memory.fd();
   PreparedBench bench{std::move(inventory), std::move(plan), std::move(memory), std::move(listener), {}};
   workers::Rendezvous rendezvous{.world_size = measure::rank_count(bench.plan),

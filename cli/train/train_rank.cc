@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/state_folder.h"
 #include "base/text.h"
-#include "workers/rendezvous.h"
+#include "workers/secret.h"
 
 namespace remuda::cli {
 namespace {

@@ -125,7 +125,7 @@ Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
     return elasticity;
   }
   for (int i = 0; i < elasticity.may_be_lost; ++i) {
-    REMUDA_ASSIGN(workers::Listener meeting, workers::listen_on_loopback(0));
+    REMUDA_ASSIGN(Listener meeting, listen_on_loopback(0));
     elasticity.meetings.push_back(std::move(meeting));
   }
   return elasticity;
@@ -156,7 +156,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
     run.ranks.push_back(std::move(own));
     return run;
   }
-  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
+  REMUDA_ASSIGN(run.listener, listen_on_loopback(flags.port));
   REMUDA_ASSIGN(run.elasticity, elasticity_of(run.job.job));
   const bool changes = run.elasticity.may_be_lost > 0 || !run.job.job.elastic.join.empty();  // its ranks, under way
   if (changes && !run.job.job.checkpoint.folder.empty()) {

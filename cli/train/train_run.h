@@ -6,11 +6,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/listener.h"
 #include "checkpoint/store.h"
 #include "cli/train/train_check.h"
 #include "cli/train/train_plan.h"
 #include "workers/regroup.h"
-#include "workers/rendezvous.h"
 #include "workers/watched_rank.h"
 
 namespace remuda::cli {
@@ -20,7 +20,7 @@ struct PreparedRun : CheckedRun {
   std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
   int rank = 0;                   ///< of the first of `ranks`
   bool joins = false;             ///< a run, as the only one of `ranks`, and gets another number there
-  workers::Listener listener;
+  Listener listener;
   workers::Elasticity elasticity;
   std::optional<checkpoint::Claim> claim;  ///< for an elastic run: its rank 0 may be lost, and not end
   std::optional<PendingFile> report_file;

@@ -16,6 +16,7 @@
 #include "process/guarded_child.h"
 #include "workers/event.h"
 #include "workers/ranks.h"
+#include "workers/secret.h"
 
 namespace remuda::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/listener.h"
 #include "base/result.h"
 #include "cli/train/train_rank.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
-#include "workers/rendezvous.h"
 #include "workers/watched_rank.h"
 
 namespace remuda::cli {
@@ -30,10 +30,10 @@ std::optional<WorkerAbilities> worker_abilities();
 struct Workers {
   std::string program;
   std::string transport;
-  const workers::Listener& listener;  ///< rank 0 inherits its socket: it must stay open until the ranks have started
-  int step_times_fd = -1;             ///< where rank 0 writes the times of each step; the same holds for it
-  bool live = true;                   ///< the machine is this one: ranks are bound to its cores
-  int claim_fd = -1;                  ///< of checkpoint::Claim: all ranks inherit it, and take none of their own
+  const Listener& listener;  ///< rank 0 inherits its socket: it must stay open until the ranks have started
+  int step_times_fd = -1;    ///< where rank 0 writes the times of each step; the same holds for it
+  bool live = true;          ///< the machine is this one: ranks are bound to its cores
+  int claim_fd = -1;         ///< of checkpoint::Claim: all ranks inherit it, and take none of their own
 };
 
 /// One rank for each [[device]] of the job, with the job's text. It sees its own device and no other, knows by

@@ -23,7 +23,7 @@ const Inventory kTrainedOn{.host = "lab",
 TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
   job::ParsedJob job{.text = "text"};
   job.job.devices = {{"cpu:1"}, {"cpu:0"}};
-  const workers::Listener listener{Fd(), 29500};
+  const Listener listener{Fd(), 29500};
   const auto ranks = worker_ranks({"/bin/remuda-train", "tcp", listener}, job, kTrainedOn);
   ASSERT_TRUE(ranks);
   ASSERT_EQ(ranks->size(), 2u);
@@ -44,7 +44,7 @@ TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
 TEST(TrainWorkers, ShareTheClaimOnTheFolderOfTheirCheckpoints) {
   job::ParsedJob job;
   job.job.devices = {{"cpu:1"}, {"cpu:0"}};
-  const workers::Listener listener{Fd(), 29500};
+  const Listener listener{Fd(), 29500};
   const auto ranks = worker_ranks({"/bin/remuda-train", "auto", listener, -1, true, 77}, job, kTrainedOn);
   ASSERT_TRUE(ranks);
   for (const auto& rank : *ranks) {
@@ -65,7 +65,7 @@ Inventory unlike() {
 TEST(TrainWorkers, SeeTheirOwnDeviceAndNoOther) {
   job::ParsedJob job;
   job.job.devices = {{"gpu:1"}, {"gpu:2"}, {"cpu:0"}};
-  const workers::Listener listener{Fd(), 29500};
+  const Listener listener{Fd(), 29500};
   const auto ranks = worker_ranks({"/bin/remuda-train", "auto", listener}, job, unlike());
   ASSERT_TRUE(ranks);
   const auto has = [&](int rank, const char* name, const char* value) {
@@ -86,7 +86,7 @@ TEST(TrainWorkers, SeeTheirOwnDeviceAndNoOther) {
 TEST(TrainWorkers, OfARecordedMachineAreBoundToNoCores) {
   job::ParsedJob job;
   job.job.devices = {{"gpu:0"}};
-  const workers::Listener listener{Fd(), 29500};
+  const Listener listener{Fd(), 29500};
   Inventory recorded = unlike();
   recorded.devices[0].cores = std::vector{4000};
   const auto ranks = worker_ranks({"/bin/remuda-train", "auto", listener, -1, false}, job, recorded);

@@ -7,19 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include "comm/wire.h"
+#include "base/listener.h"
 #include "parallel/parallel.h"
 
 namespace remuda::parallel::testing {
 
-inline int free_port() {
-  const Fd listener = comm::listen_on({"127.0.0.1", 0}).value();
-  return comm::local_endpoint(listener.get()).port;
-}
-
 /// Runs `body` once per rank, each a thread; the first exception of one is thrown again.
 inline void run_ranks(int size, const std::function<void(const Group&)>& body) {
-  const int port = free_port();
+  const int port = free_port().value();
   std::vector<std::exception_ptr> errors{size_t(size)};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
