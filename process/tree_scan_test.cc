@@ -3,9 +3,11 @@
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "process/testing/child_output.h"
+#include "process/testing/in_child.h"
 #include "process/tree.h"
 
 namespace remuda::process {
@@ -51,6 +53,18 @@ TEST(TreeScan, LeavesOutWhoHasTheNumberOfOneThatIsGoneAndZombies) {
   ended.signal(SIGKILL);
   for (int i = 0; i < 1000 && is_alive(zombie); ++i) ::usleep(10'000);
   EXPECT_THAT(whole().family_of({gone, zombie}), IsEmpty());
+}
+
+TEST(TreeScan, SaysWhereItCouldNotLook) {
+  EXPECT_FALSE(whole().has_failed());
+  const ChildEnd end = in_child([](const Say&) -> std::string {
+    const rlimit none{};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return "no limit can be set";
+    TreeScan scan;
+    if (!scan.advance(10)) return "it goes on for ever";
+    return scan.has_failed() ? "failed" : "did not fail";
+  });
+  EXPECT_EQ(end.said, "failed");
 }
 
 }  // namespace

@@ -28,13 +28,24 @@ export function throttledSpans(history) {
 const had = (leases, device, { job, time_s: atS }) =>
   leases.some((lease) => lease.job === job && lease.device === device && lease.since_s <= atS && (lease.ended_s ?? Infinity) >= atS);
 
+const markOf = (event) => ({ timeS: event.time_s, kind: event.kind in MARKS ? event.kind : 'alert', text: event.text || event.kind, event });
+
+/// What happened between two times to none of the devices that have a lane, as to the agent, or a folder on a full disk:
+/// as marksOf(), and `of`, what it happened to.
+export function marksOfOthers(host, fromS, toS) {
+  const shown = new Set(host.devices.map((view) => view.id));
+  return host.events
+    .filter(({ devices, time_s: atS }) => devices?.length > 0 && !devices.some((id) => shown.has(id)) && atS >= fromS && atS <= toS)
+    .map((event) => ({ ...markOf(event), of: event.devices.join(', ') }));
+}
+
 /// What happened to a device between two times, oldest first: {timeS, kind, text, event}, where `event` is what the
 /// snapshot said, if it did. A run that names no devices means those of its job.
 export function marksOf(view, host, history, fromS, toS) {
   const leases = [...host.past, ...host.leases];
   const told = host.events
     .filter((event) => (event.devices?.length > 0 ? event.devices.includes(view.id) : had(leases, view.id, event)))
-    .map((event) => ({ timeS: event.time_s, kind: event.kind in MARKS ? event.kind : 'alert', text: event.text || event.kind, event }));
+    .map(markOf);
   const failed = host.past
     .filter((lease) => lease.device === view.id && lease.failed)
     .map((lease) => ({ timeS: lease.ended_s, kind: 'failed', text: `${lease.user}'s job ${lease.job} failed${lease.why ? `: ${lease.why}` : ''}` }));

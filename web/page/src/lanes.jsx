@@ -1,6 +1,6 @@
 // The lanes: what each device did over time, who held it, and where it was held for nothing.
 import { RANGES, addressOf } from './address.js';
-import { MARKS, marksOf } from './events.js';
+import { MARKS, marksOf, marksOfOthers } from './events.js';
 import { countBehind, futureRows, futureSpan, projectionsOf } from './future.js';
 import { idleSpans } from './model.js';
 import { area, barsOf, mean, ticks, timeScale } from './timeline.js';
@@ -111,9 +111,11 @@ function LeaseTable({ hosts, histories, fromS, nowS }) {
   );
 }
 
-/// The marks of the lanes, in words.
+/// The marks of the lanes, and what has no lane, in words.
 function EventTable({ all, hosts, nowS, fromS }) {
-  const rows = all.flatMap(({ host, view, marks }) => marks.map((mark) => ({ host, view, mark }))).sort((a, b) => b.mark.timeS - a.mark.timeS);
+  const rows = all.flatMap(({ host, view, marks }) => marks.map((mark) => ({ host, of: view.label, key: view.key, mark })))
+    .concat(hosts.flatMap((host) => marksOfOthers(host, fromS, nowS).map((mark) => ({ host, of: mark.of, key: `${host.name}/${mark.of}`, mark }))))
+    .sort((a, b) => b.mark.timeS - a.mark.timeS);
   const known = hosts.map((host) => host.eventsSinceS).filter((timeS) => timeS > fromS);
   return (
     <>
@@ -121,10 +123,10 @@ function EventTable({ all, hosts, nowS, fromS }) {
         <caption>What has happened in the last {duration(nowS - fromS)}</caption>
         <thead><tr><th>When</th><th>Device</th><th>What</th><th>Of it</th></tr></thead>
         <tbody>
-          {rows.map(({ host, view, mark }, i) => (
-            <tr key={`${view.key} ${mark.kind} ${mark.timeS} ${i}`} data-event={mark.event && JSON.stringify(mark.event)}>
+          {rows.map(({ host, of, key, mark }, i) => (
+            <tr key={`${key} ${mark.kind} ${mark.timeS} ${i}`} data-event={mark.event && JSON.stringify(mark.event)}>
               <td>{clock(mark.timeS, true)}{mark.endS ? ` to ${clock(mark.endS, true)}` : ''}</td>
-              <td>{hosts.length > 1 ? `${host.name} ` : ''}{view.label}</td>
+              <td>{hosts.length > 1 ? `${host.name} ` : ''}{of}</td>
               <td>{MARKS[mark.kind].name}</td>
               <td class="words">{mark.text}</td>
             </tr>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mapLayout, pairText, pairWord, pairsOf } from '../src/layout.js';
 import { hostsOf } from '../src/model.js';
-import { MARKS, marksOf, throttledSpans } from '../src/events.js';
+import { MARKS, marksOf, marksOfOthers, throttledSpans } from '../src/events.js';
 import { countBehind, futureRows, futureSpan, projectionsOf, sureness } from '../src/future.js';
 import { area, mean, ticks, timeScale } from '../src/timeline.js';
 import { bytes, duration, shortModel } from '../src/text.js';
@@ -115,6 +115,19 @@ test('what happened stands on the lanes of those whom it befell', () => {
   assert.deepEqual(said(0), [[600, 'failed', "cho's job 2 failed: killed by signal 9"], [40, 'checkpoint', 'checkpoint after step 7'], [10, 'alert', 'of a later version']]);
   assert.deepEqual(said(1), [[90, 'alert', 'an alert']]);
   for (const { path, name } of Object.values(MARKS)) assert.ok(path.startsWith('M') && name.length > 3);
+});
+
+test('what befell no device that has a lane is told beside those that did', () => {
+  const events = [
+    { time_s: NOON - 90, kind: 'alert', devices: ['agent'], text: 'agent silent' },
+    { time_s: NOON - 80, kind: 'error', devices: ['GPU-0'], text: 'an error' },
+    { time_s: NOON - 70, kind: 'restart', devices: [], job: 3, text: 'by its job' },
+    { time_s: NOON - 60, kind: 'rebalance', devices: ['cpu:0', 'GPU-1'], text: 'also on a lane' },
+    { time_s: NOON - 5000, kind: 'alert', devices: ['/var/lib'], text: 'long ago' },
+  ];
+  const [host] = withJobs({ jobs: { leases, waiting: [] }, events });
+  assert.deepEqual(marksOfOthers(host, NOON - 3600, NOON).map(({ timeS, kind, text, of }) => [NOON - timeS, kind, text, of]), [[90, 'alert', 'agent silent', 'agent']]);
+  assert.equal(marksOf(host.devices[1], host, undefined, NOON - 3600, NOON).length, 1);
 });
 
 test('a time of throttling is one mark, and none where the alert says so', () => {
