@@ -32,7 +32,7 @@ namespace remuda::agent {
 namespace {
 
 /// A short line, as in packaging/remuda-agent.socket: whoever connects without end fills it, and those behind wait
-/// until all before them were taken. Who finds it full waits in the kernel, and is next but for those in it.
+/// until all before them were taken. Who finds it full waits in the kernel, and comes next after those in it.
 constexpr int kWaitingConnections = 16;
 
 tl::unexpected<Error> cannot(const char* what, const std::string& path) {

@@ -126,7 +126,7 @@ TEST(Caller, OneWhoseNumberAnotherProcessHasIsRefused) {
   socklen_t size = sizeof number;
   constexpr int kPeerPidfd = 77;
   if (::getsockopt(connection.get(), SOL_SOCKET, kPeerPidfd, &number, &size) != 0 && errno == ENOPROTOOPT)
-    GTEST_SKIP() << "this kernel does not tell";
+    GTEST_SKIP() << "this kernel does not report it";
   const Fd end(number);
   const pid_t other = child_with_number(connects);
   if (other == 0) GTEST_SKIP() << "may not choose the number of a process";

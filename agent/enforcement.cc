@@ -42,7 +42,7 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
       is_guarded_by(wanted_) ? note_nodes(inventory, others) : std::vector<std::string>();
   auto done = set_guard();
   if (done && !unknown.empty())
-    done = failed(fmt::format("the driver does not tell the device files of {}, which are not guarded",
+    done = failed(fmt::format("the driver does not report the device files of {}, which are not guarded",
                               fmt::join(unknown, ", ")));
   say_obstacle(said_of_guard_, done);
 }

@@ -111,7 +111,7 @@ TEST_F(EnforcementTest, AnObstacleThatLastsIsToldOfOnce) {
   unknown.index = 1;
   box_.devices.push_back(unknown);
   set(Enforce::audit);
-  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not tell the device files of gpu:1")));
+  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not report the device files of gpu:1")));
   said_.clear();
   ASSERT_TRUE(enforcement_->let(7, job_, {{1, 7}}));
   enforcement_->withdraw(7);

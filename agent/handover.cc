@@ -44,7 +44,7 @@ bool has_ended(const Process& process) {
   return process.pid > 0 && ::access(fmt::format("/proc/{}", process.pid).c_str(), F_OK) != 0;
 }
 
-/// What is in use beyond what its processes have; nothing where the driver does not tell.
+/// What is in use beyond what its processes have; nothing where the driver does not report it.
 std::optional<int64_t> unowned_memory(const Device& device) {
   if (!device.status.memory_used_bytes.has_value()) return std::nullopt;
   int64_t bytes = device.status.memory_used_bytes.value();

@@ -4,7 +4,7 @@
 //
 // A part is computed in as many pieces as the device's memory demands, beside the state that it owns (state_shares.h):
 // pieces * fixed + samples * per sample. Where nobody preprocesses, a device makes its samples itself: before it
-// computes them (no threads: the times add up), on the cores that compute (the same, but for the time that a device
+// computes them (no threads: the times add up), on the cores that compute (the same, except for the time that a device
 // which pretends to be slower sleeps), or beside (the longer time counts). Where some do, making is what they need for
 // the samples of all. The split is that of the least time. What ranks send each other is not in it.
 #pragma once

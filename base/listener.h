@@ -15,9 +15,9 @@ struct Listener {
 /// port in between. A port in use is a usage error that names it.
 Result<Listener> listen_on_loopback(int port);
 
-/// A port of 127.0.0.1 for a program that listens by itself, later, and to which no socket can be passed. Nobody listens
-/// there now, and the kernel gives it to no connection that somebody makes in between: it is outside of the range of
-/// net.ipv4.ip_local_port_range, unless that range leaves nothing.
+/// A port of 127.0.0.1 for a program that listens by itself, later, and to which no socket can be passed. Nobody
+/// listens there now, and the kernel gives it to no connection that somebody makes in between: it is outside of the
+/// range of net.ipv4.ip_local_port_range, unless that range leaves nothing.
 Result<int> free_port();
 
 }  // namespace remuda

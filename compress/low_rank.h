@@ -5,7 +5,7 @@
 //   orthogonalize:  the columns of left become orthonormal
 //   project_back:   right = left' x matrix    so left x right is matrix, projected on what left spans
 //
-// All three are linear in the matrix but for the one in the middle: sums over hosts may be taken after the first and
+// All three are linear in the matrix except for the one in the middle: sums over hosts may be taken after the first and
 // after the last, of the thin sides only. A matrix of no higher rank than the sides have comes out whole.
 //
 // Row-major matrices; a side is its vectors, one after the other: `rank` of them, as long as the matrix has rows (left)

@@ -26,9 +26,9 @@ void filter_devices(const JobCgroup& cgroup, const std::optional<Withheld>& with
     how.files_denied = static_cast<int>(withheld->nodes.size());
   }
   how.devices = withheld->unknown.empty();
-  how.obstacle =
-      how.devices ? ""
-                  : fmt::format("the driver does not tell the device files of {}", fmt::join(withheld->unknown, ", "));
+  how.obstacle = how.devices ? ""
+                             : fmt::format("the driver does not report the device files of {}",
+                                           fmt::join(withheld->unknown, ", "));
 }
 
 struct Made {

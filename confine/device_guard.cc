@@ -137,7 +137,7 @@ Result<std::vector<Attached>> find_attached(int root, const std::string& path, c
   attributes.query.attach_type = BPF_CGROUP_DEVICE;
   attributes.query.prog_ids = bpf::pointer(ids.data());
   attributes.query.prog_cnt = ids.size();
-  if (bpf::call(BPF_PROG_QUERY, attributes) != 0) return cannot_use(path, "does not tell its device filters");
+  if (bpf::call(BPF_PROG_QUERY, attributes) != 0) return cannot_use(path, "does not report its device filters");
   std::vector<Attached> found;
   for (size_t i = 0; i < std::min<size_t>(attributes.query.prog_cnt, ids.size()); ++i)
     if (auto one = find_program(ids[i], name)) found.push_back(std::move(*one));

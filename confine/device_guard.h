@@ -11,7 +11,7 @@
 // with the map, and replaces the program in one step. (A bpf_link would end with its process unless it was pinned, in a
 // file system that may not be mounted, by a file that may be lost.) A restart of the machine removes it.
 //
-// Takes Linux 6.1, the first that tells such programs the cgroups above a process.
+// Takes Linux 6.1, the first that gives such programs the cgroups above a process.
 #pragma once
 
 #include <compare>

@@ -89,7 +89,7 @@ Result<void> check_unopened(const std::vector<process::ProcessId>& family, const
                       process.pid));
     if (looks == 0)
       return usage_error(
-          fmt::format("process {} and those below it have so many files and threads that it cannot be told "
+          fmt::format("process {} and those below it have so many files and threads that it cannot be seen "
                       "whether they have opened a device: start it anew with `remuda run`",
                       family.front().pid));
   }

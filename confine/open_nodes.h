@@ -1,7 +1,7 @@
 // Which device files processes have open, as /proc shows their tables of descriptors.
 //
 // No file system is asked about what it has open: one in user space answers when it likes, or never. Seen are the
-// tables of a process and of those of its threads that have one for themselves, as the kernel tells by kcmp(2). Not
+// tables of a process and of those of its threads that have one for themselves, as the kernel reports by kcmp(2). Not
 // seen, as /proc does not show them: a descriptor on its way through a socket, a file that io_uring has registered, and
 // a mapping that has outlived its descriptor.
 #pragma once
@@ -26,11 +26,11 @@ inline constexpr size_t kMostLooks = 20000;
 /// where it is 0 afterwards, there may be more.
 std::set<DeviceNode> open_nodes(const std::string& process, const std::vector<DeviceNode>& nodes, size_t& looks);
 
-/// Whether a process has one of these open, or so much that it cannot be told by `most` looks.
+/// Whether a process has one of these open, or so much that `most` looks cannot show it.
 bool has_open(const process::ProcessId& process, const std::vector<DeviceNode>& nodes, size_t most = kMostLooks);
 
 /// An error (usage) where one of these processes, the first and what has descended from it, has one of the nodes open,
-/// or together they have so much that it cannot be told.
+/// or together they have so much that this cannot be seen.
 Result<void> check_unopened(const std::vector<process::ProcessId>& family, const std::vector<DeviceNode>& nodes);
 
 }  // namespace remuda::confine

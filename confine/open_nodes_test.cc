@@ -67,7 +67,7 @@ TEST(OpenNodes, AreLookedForWithinBounds) {
   size_t looks = 3;
   open_nodes("/proc/self", {kFullNode}, looks);
   EXPECT_EQ(looks, 0U) << "there are the three of each process, and that of the folder";
-  EXPECT_TRUE(has_open(process::own_process_id(), {kFullNode}, 3)) << "it cannot be told";
+  EXPECT_TRUE(has_open(process::own_process_id(), {kFullNode}, 3)) << "it cannot be seen";
   EXPECT_FALSE(has_open(process::own_process_id(), {kFullNode}, 1000));
 }
 

@@ -21,7 +21,7 @@ Device device(DeviceKind kind, int index, Reading<std::vector<int>> cores) {
   return device;
 }
 
-/// Two nodes of eight cores: a GPU near the first one, two near the second, and one that tells no cores.
+/// Two nodes of eight cores: a GPU near the first one, two near the second, and one that reports no cores.
 Inventory two_nodes() {
   return {.devices = {device(DeviceKind::cpu, 0, from_to(0, 8)), device(DeviceKind::cpu, 1, from_to(8, 16)),
                       device(DeviceKind::gpu, 0, from_to(0, 8)), device(DeviceKind::gpu, 1, from_to(8, 16)),

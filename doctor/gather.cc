@@ -90,7 +90,7 @@ Reading<std::vector<int>> read_cores() {
     for (int core = 0; core < kMostCores; ++core)
       if (CPU_ISSET_S(core, bytes, set)) cores.push_back(core);
   CPU_FREE(set);
-  if (cores.empty()) return Missing{MissingReason::denied, "the kernel does not tell this process's cores"};
+  if (cores.empty()) return Missing{MissingReason::denied, "the kernel does not report this process's cores"};
   return cores;
 }
 
@@ -114,7 +114,7 @@ bool read_container(const std::string& root) {
 Reading<bool> read_host_pids(const std::string& root) {
   std::error_code error;
   const fs::path space = fs::read_symlink(root + "/proc/self/ns/pid", error);
-  if (error) return Missing{MissingReason::unsupported, "the kernel does not tell this process's pid namespace"};
+  if (error) return Missing{MissingReason::unsupported, "the kernel does not report this process's pid namespace"};
   return space.string() == kFirstPidNamespace;
 }
 

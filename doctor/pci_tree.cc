@@ -36,7 +36,7 @@ Reading<bool> iommu_translates(const std::string& device) {
   std::error_code error;
   if (!fs::exists(device + "/iommu_group", error)) return false;
   const auto kind = read_text(device + "/iommu_group/type", 64);
-  if (!kind) return Missing{MissingReason::unsupported, "this kernel does not tell what the IOMMU does"};
+  if (!kind) return Missing{MissingReason::unsupported, "this kernel does not report what the IOMMU does"};
   return kind->starts_with("DMA");
 }
 

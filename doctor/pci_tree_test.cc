@@ -90,7 +90,7 @@ TEST_F(ReadSlot, PassThroughIsNotTranslation) {
   tree_.write(std::string(kGpu) + "/iommu_group/type", "identity\n");
   EXPECT_FALSE(read().iommu_translates.value());
   tree_.remove(std::string(kGpu) + "/iommu_group/type");
-  EXPECT_THAT(read().iommu_translates.missing().detail, HasSubstr("kernel does not tell"));
+  EXPECT_THAT(read().iommu_translates.missing().detail, HasSubstr("kernel does not report"));
 }
 
 TEST_F(ReadSlot, ABridgeThatMayNotBeReadIsMissing) {

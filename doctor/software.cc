@@ -55,7 +55,7 @@ Reading<std::string> version_by_name(const std::string& path) {
   const std::string name = fs::canonical(path, error).filename();
   const size_t at = name.find(".so.");
   if (error || at == std::string::npos || leading_numbers(name.substr(at + 4)).size() < 2)
-    return Missing{MissingReason::unsupported, "its file's name does not tell the version"};
+    return Missing{MissingReason::unsupported, "its file's name does not have the version"};
   return printable(name.substr(at + 4));
 }
 

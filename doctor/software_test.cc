@@ -66,12 +66,12 @@ TEST_F(Packages, TargetsThatDoNotStandAnywhereAreMissing) {
   write_torch("'12.4'", "None");
   EXPECT_THAT(find().torch.value().targets.missing().detail, HasSubstr("libtorch_python.so: No such file"));
   tree_.write("site/torch/lib/libtorch_python.so", "");
-  EXPECT_THAT(find().torch.value().targets.missing().detail, HasSubstr("does not tell its targets"));
+  EXPECT_THAT(find().torch.value().targets.missing().detail, HasSubstr("does not report its targets"));
 }
 
 TEST_F(Packages, AVersionFileThatTellsNothing) {
   tree_.write("site/torch/version.py", "import os\n");
-  EXPECT_THAT(find().torch.missing().detail, HasSubstr("version.py does not tell a version"));
+  EXPECT_THAT(find().torch.missing().detail, HasSubstr("version.py has no version"));
 }
 
 TEST_F(Packages, CollectivesOfAPackage) {
@@ -87,7 +87,7 @@ TEST_F(Packages, CollectivesOfTheSystemAndBesidePyTorch) {
   tree_.link("lib/libnccl.so.2", "libnccl.so.2.18.3");
   tree_.write("site/torch/lib/librccl.so", "");
   EXPECT_EQ(find().nccl.value().version.value(), "2.18.3");
-  EXPECT_THAT(find().rccl.value().version.missing().detail, HasSubstr("does not tell the version"));
+  EXPECT_THAT(find().rccl.value().version.missing().detail, HasSubstr("does not have the version"));
 }
 
 TEST_F(Packages, TravelAsText) {

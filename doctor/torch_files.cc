@@ -61,7 +61,8 @@ Reading<std::vector<std::string>> read_targets(const std::string& folder, bool i
   const auto bytes = library->bytes();
   auto targets = listed_targets({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (targets.empty())
-    return Missing{MissingReason::unsupported, "this build of PyTorch does not tell its targets without being started"};
+    return Missing{MissingReason::unsupported,
+                   "this build of PyTorch does not report its targets without being started"};
   return targets;
 }
 
@@ -115,7 +116,7 @@ Reading<Torch> read_torch(const std::string& folder) {
               .cuda = version_value(*text, "cuda"),
               .hip = version_value(*text, "hip"),
               .targets = Missing{MissingReason::unsupported, "this build of PyTorch is for CPUs alone"}};
-  if (torch.version.empty()) return Missing{MissingReason::unsupported, folder + "/version.py does not tell a version"};
+  if (torch.version.empty()) return Missing{MissingReason::unsupported, folder + "/version.py has no version"};
   if (!torch.cuda.empty() || !torch.hip.empty()) torch.targets = read_targets(folder, !torch.cuda.empty());
   return torch;
 }

@@ -317,7 +317,7 @@ void Alerts::check_agent(const Moment& moment) {
   agent.id = "agent";
   see("agent silent", agent, moment.agent_answers == false, 15,
       {.label = "the agent",
-       .value = "tells nothing",
+       .value = "reports nothing",
        .limit = "15 s",
        .text = "nothing is known of leases and jobs: " + moment.agent_silence,
        .command = "systemctl status remuda-agent.socket remuda-agent"});

@@ -47,7 +47,7 @@ TEST(Dcgm, FeedsTheDashboardForDevicesOfBothMakers) {
       R"({gpu="0",UUID="GPU-0",pci_bus_id="0000:27:00.0",device="nvidia0",modelName="Model \"X\"",Hostname="mix",DCGM_FI_DRIVER_VERSION="550.54"})";
   const std::string second =
       R"({gpu="1",UUID="GPU-1",pci_bus_id="0000:27:00.0",device="amd1",modelName="Model \"X\"",Hostname="mix"})";
-  for (const std::string& labels : {first, second}) {  // the six series of Grafana 12239, but for the last
+  for (const std::string& labels : {first, second}) {  // the six series of Grafana 12239, except for the last
     EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_GPU_TEMP" + labels + " 61"));
     EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_POWER_USAGE" + labels + " 250.5"));
     EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_SM_CLOCK" + labels + " 1410"));

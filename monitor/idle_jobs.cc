@@ -43,7 +43,7 @@ std::vector<int> members_of(const pool::Job& job) {
   return members;
 }
 
-/// How busy the job's processes keep a device that others use, too; negative where the driver does not tell.
+/// How busy the job's processes keep a device that others use, too; negative where the driver does not report it.
 double IdleJobs::share_busy(const pool::Job& job, const std::set<int>& own, const Device& device,
                             const pool::PoolState& pool) const {
   if (!device.status.processes.has_value()) return -1;

@@ -94,7 +94,7 @@ TEST_F(IdleJobsTest, OfASharedDeviceOnlyItsOwnProcessesCount) {
   own.busy = Missing{MissingReason::unsupported, "not by this driver"};
   status(0).processes = std::vector<Process>{own, other};
   watch();
-  EXPECT_LT(busy(), 0) << "the driver does not tell";
+  EXPECT_LT(busy(), 0) << "the driver does not report it";
 }
 
 TEST_F(IdleJobsTest, ANextTurnBeginsAnew) {

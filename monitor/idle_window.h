@@ -19,7 +19,7 @@ struct Seen {
   bool waits_for_input = false;  ///< a process of it is in an uninterruptible wait, or reads much
   bool hides_input = false;      ///< what a process of it reads may not be seen
   bool misses_some = false;      ///< not all its processes were looked at
-  bool waits_for_peer = false;   ///< it waits for another rank of its run, as far as the run tells
+  bool waits_for_peer = false;   ///< it waits for another rank of its run, as far as the run reports it
 };
 
 enum class IdleReason {

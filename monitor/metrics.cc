@@ -154,8 +154,8 @@ void add_run(const pool::Job& job, const Moment& moment, Families& families) {
   const Labels labels{{"job_id", std::to_string(job.id)}, {"user", job.user}, {"name", job.name}};
   if (const auto waiting = waiting_of(job, moment.wall_s))
     families.gauge("remuda_run_waiting_ratio",
-                   "For how much of their time the devices of a job's run wait for others, as the run tells it", labels,
-                   *waiting);
+                   "For how much of their time the devices of a job's run wait for others, as the run reports it",
+                   labels, *waiting);
   if (!run.is_fresh(moment.wall_s) || run.checkpoint_every_s <= 0) return;
   families.gauge("remuda_run_checkpoint_time_seconds",
                  "When a job's run has written its last checkpoint, else when it began, in seconds since 1970", labels,

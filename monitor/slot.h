@@ -26,7 +26,7 @@ enum class Measure {
   temperature_c,  ///< peak
   sm_clock_mhz,
   throttled,  ///< share of time in which clocks were held down by heat, power or hardware
-  waiting,    ///< share of time in which it waited for others of a run, as that tells
+  waiting,    ///< share of time in which it waited for others of a run, as that reports
 };
 
 }  // namespace remuda::monitor

@@ -2,7 +2,7 @@
 // power and memory the work took. Meter adds it up from one reading of the machine to the next. Pure.
 //
 // Held, busy and effective are three numbers: a device may be held and idle, and busy says only that some kernel ran.
-// Waiting is a fourth: for others of a run, as the run tells it (pool/run_notice.h), whether a kernel spins meanwhile
+// Waiting is a fourth: for others of a run, as the run reports it (pool/run_notice.h), whether a kernel spins meanwhile
 // or not. Effective is what the work made of the device, by the best that the device counts: the larger of the shares
 // of time of its tensor cores and of its memory bandwidth; where it counts neither, power as a part of its limit, but
 // no more than busy, since an idle device draws power, too: the work was that at most; else unknown. Time of which
@@ -38,7 +38,7 @@ struct LeaseUse {
   double held_s = 0;
   double busy_s = 0, busy_known_s = 0;
   double effective_s = 0, effective_known_s = 0;
-  double waiting_s = 0, waiting_known_s = 0;  ///< for others of its run, as that tells
+  double waiting_s = 0, waiting_known_s = 0;  ///< for others of its run, as that reports
   double energy_joules = 0, energy_known_s = 0;
   double throttled_s = 0;
   int64_t memory_peak_bytes = 0;  ///< of the device; 0: not known
@@ -60,7 +60,7 @@ struct LeaseUse {
     visit("effective_s", self.effective_s, "known time, weighted by how much of the device the work used");
     visit("effective_known_s", self.effective_known_s, "for how much of the held time that is known");
     visit("waiting_s", self.waiting_s, "how much of the known time it waited for others of its run");
-    visit("waiting_known_s", self.waiting_known_s, "for how much of the held time that is known: the run tells it");
+    visit("waiting_known_s", self.waiting_known_s, "for how much of the held time that is known: the run reports it");
     visit("energy_joules", self.energy_joules, "energy of the known time");
     visit("energy_known_s", self.energy_known_s, "for how much of the held time that is known");
     visit("throttled_s", self.throttled_s, "how long heat, power or hardware held its clocks down");
@@ -116,8 +116,8 @@ class Meter {
   double before_s_ = -1, before_wall_s_ = -1;
 };
 
-/// For how much of the time of its devices the job's run waits for others, as it tells now, 0 to 1; nothing where it
-/// does not tell. A device that several ranks have waits as the one that waits least.
+/// For how much of the time of its devices the job's run waits for others, as it reports now, 0 to 1; nothing where it
+/// does not report it. A device that several ranks have waits as the one that waits least.
 std::optional<double> waiting_of(const pool::Job& job, double wall_s);
 /// The same of one of the devices.
 std::optional<double> waiting_of(const pool::Job& job, const std::string& device, double wall_s);

@@ -172,7 +172,7 @@ Result<Applied> apply_to(PoolState& state, const RecordIdle& asked, const Circum
   return Applied{};
 }
 
-/// When it was heard of is not for the job to say. A part of a device that it does not hold tells nothing. A keeper is
+/// When it was heard of is not for the job to say. A part of a device that it does not hold says nothing. A keeper is
 /// its user's process, and may say anything.
 Result<Applied> apply_to(PoolState& state, const RecordRun& asked, const Circumstances& at) {
   Job* job = state.find(asked.job);

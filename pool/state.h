@@ -1,4 +1,4 @@
-// PoolState: all that a scheduling decision needs. Plain data, but for Jobs, which note what is changed.
+// PoolState: all that a scheduling decision needs. Plain data, except for Jobs, which note what is changed.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct PoolState {
   std::vector<Usage> usage;
   std::vector<Spent> spent;             ///< by user and day, ascending; of the last seven days
   std::vector<Drain> drains;            ///< by device, ascending
-  std::vector<Allocation> allocations;  ///< as an agent tells them; empty for transitions
+  std::vector<Allocation> allocations;  ///< as an agent reports them; empty for transitions
 
   Job* find(int64_t id) { return jobs.find(id); }
   const Job* find(int64_t id) const { return jobs.find(id); }

@@ -16,12 +16,12 @@ TEST(Merge, TakesDevicesWithOnePciAddressForOne) {
   Finding driver, bus;
   driver.devices = {gpu("x", "0000:27:00.0")};
   driver.devices[0].uuid = "GPU-1";
-  driver.devices[0].numa_node = Missing{MissingReason::unsupported, "the driver does not tell"};
+  driver.devices[0].numa_node = Missing{MissingReason::unsupported, "the driver does not report it"};
   driver.devices[0].status.busy = 0.5;
   bus.devices = {gpu("0000:27:00.0", "0000:27:00.0")};
   bus.devices[0].model = "a card";
   bus.devices[0].numa_node = 1;
-  bus.devices[0].status.busy = Missing{MissingReason::no_driver, "the bus does not tell"};
+  bus.devices[0].status.busy = Missing{MissingReason::no_driver, "the bus does not report it"};
   const Inventory inventory = merge({driver, bus});
   ASSERT_EQ(inventory.devices.size(), 1u);
   const Device& device = inventory.devices[0];

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxCommand = 200;
 
 Missing not_stated(const std::string& path, const char* what) {
-  return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
+  return {MissingReason::unsupported, fmt::format("{} reports no {}", path, what)};
 }
 
 /// Thousands of processes are of few users, whose names stand in a database that is read as a whole: so each is asked

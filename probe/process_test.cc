@@ -63,8 +63,8 @@ TEST(DescribeProcess, SurvivesGarbage) {
     proc.write("7/status", garbage);
     proc.write("7/stat", garbage);
     const Process process = describe_process(7, proc.path());
-    EXPECT_THAT(process.user.missing().detail, HasSubstr("status tells no user")) << garbage;
-    EXPECT_THAT(process.start_time_s.missing().detail, HasSubstr("stat tells no start time")) << garbage;
+    EXPECT_THAT(process.user.missing().detail, HasSubstr("status reports no user")) << garbage;
+    EXPECT_THAT(process.start_time_s.missing().detail, HasSubstr("stat reports no start time")) << garbage;
     EXPECT_THAT(process.command.missing().detail, HasSubstr("there is no ")) << garbage;
   }
   proc.write("7/stat", stat_of(7, "-5"));

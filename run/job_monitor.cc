@@ -187,7 +187,7 @@ void JobMonitor::look_at_members() {
   if (note_at_s_ == kNever_s) note_at_s_ = monotonic_s() + kNoteAfter_s;
 }
 
-/// What cannot be told now is told next time.
+/// What cannot be reported now is reported next time.
 void JobMonitor::look_at_board() {
   if (monotonic_s() < board_at_s_) return;
   board_at_s_ = monotonic_s() + RunBoard::kLook_s;

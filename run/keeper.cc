@@ -200,8 +200,9 @@ class Keeper {
   void tell_in_log(const std::string& what, const Error& error) const {
     const auto log = open_log(spec_, id_);
     if (!log || !*log) return;
-    const std::string sentence = fmt::format(
-        "remuda: job {} {}, which the pool cannot be told yet: {}; that is tried again\n", id_, what, error.message);
+    const std::string sentence =
+        fmt::format("remuda: job {} {}, which cannot be reported to the pool yet: {}; that is tried again\n", id_, what,
+                    error.message);
     (void)write_all(log->get(), sentence, "the log");
   }
 

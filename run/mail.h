@@ -14,7 +14,7 @@ Result<std::string> mail_program();
 /// A usage error where mail cannot be sent from here, or that is no address: a name of this machine, or one with @.
 Result<void> check_mail(const std::string& address);
 
-/// The message about a job that has ended, header and all, for `sendmail -i ADDRESS`. Pure but for the time zone.
+/// The message about a job that has ended, header and all, for `sendmail -i ADDRESS`. Pure except for the time zone.
 std::string end_mail(const pool::Job& job, const std::string& host);
 
 std::string host_name();

@@ -1,4 +1,4 @@
-// What has happened, as snapshots tell.
+// What has happened, as snapshots show it.
 #include "snapshot/events.h"
 
 #include <algorithm>

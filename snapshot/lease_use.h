@@ -1,4 +1,4 @@
-// LeaseUse: what a lease was used for, as far as samples of the device tell. Pure.
+// LeaseUse: what a lease was used for, as far as samples of the device show it. Pure.
 #pragma once
 
 #include <string>

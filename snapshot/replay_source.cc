@@ -135,7 +135,7 @@ std::vector<Reported> reported_of(const Json& runs, const std::string& device) {
   return reported;
 }
 
-/// For how much of its time the device waited for others at that moment, as the runs tell; of several, the least.
+/// For how much of its time the device waited for others at that moment, as the runs report it; of several, the least.
 std::optional<double> waiting_at(const std::vector<Reported>& reported, double time_s) {
   std::optional<double> least;
   for (const Reported& one : reported)

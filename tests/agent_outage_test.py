@@ -42,16 +42,16 @@ class AgentOutageTest(unittest.TestCase):
         def told():
             with open(log) as file:
                 return file.read()
-        self.assertTrue(eventually(lambda: "which the pool cannot be told yet" in told()), told())
+        self.assertTrue(eventually(lambda: "which cannot be reported to the pool yet" in told()), told())
         self.assertIn(f"remuda: job {job} has ended (", told())
-        self.assertIn("3), which the pool cannot be told yet: the agent of this machine does not answer", told())
+        self.assertIn("3), which cannot be reported to the pool yet: the agent of this machine does not answer", told())
         time.sleep(max(0, ended_s + 6 - time.time()))
         self.agent.start()
         self.assertTrue(eventually(lambda: self.find(job)["state"] == "ended"))
         found = self.find(job)
         self.assertEqual(found["exit_status"], 3)
         self.assertLess(found["ended_s"], ended_s + 3, "not when the agent was back")
-        self.assertEqual(told().count("cannot be told"), 1)
+        self.assertEqual(told().count("cannot be reported"), 1)
 
     def test_who_waits_for_a_job_does_so_over_a_restart(self):
         go = os.path.join(self.agent.environment(ADA)["HOME"], "go")

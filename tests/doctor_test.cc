@@ -58,7 +58,7 @@ TEST(Doctor, SaysWhatIsWrongWithARecordedMachine) {
   const Json report = checked_json(doctor);
   EXPECT_EQ(find_check(report, "ecc")["verdict"], "FAIL");
   EXPECT_EQ(find_check(report, "ecc")["device"], "GPU-1");
-  EXPECT_EQ(find_check(report, "open_files")["sentence"], "a recorded machine does not tell");
+  EXPECT_EQ(find_check(report, "open_files")["sentence"], "a recorded machine does not report it");
 }
 
 TEST(Doctor, AFileThatIsNoMachineIsAUsageError) {

@@ -95,7 +95,7 @@ bool press_on_items(char32_t key, const snapshot::Seen& seen, Choice& choice) {
   if (key == 'c') return ask_to_cancel(seen, items, choice), true;
   if (key != Key::enter) return false;
   if (std::ranges::find(items, choice.item, &Item::key) == items.end())
-    choice.message = "Choose something first, with the arrow keys: Enter tells all of it";
+    choice.message = "Choose something first, with the arrow keys: Enter shows all of it";
   else
     choice.mode = choice.mode == Mode::details ? Mode::list : Mode::details;
   return true;

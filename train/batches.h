@@ -21,7 +21,7 @@ class Batches {
     int rank = 0;
     uint64_t end = 0;  ///< nothing is made beyond this position
     int workers = 0;   ///< threads; 0: batches are made when they are asked for
-    int unit = 1;      ///< shares are multiples of so many samples; so are parts, but for the end of an epoch
+    int unit = 1;      ///< shares are multiples of so many samples; so are parts, except for the end of an epoch
     data::BatchMemory memory = data::plain_memory;
   };
 

@@ -41,7 +41,7 @@ class ShardedOptimizer final : public OwnedState {
   Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
 
   /// The same, but returns once this rank has updated what it owns: parameters arrive bucket by bucket, first the one
-  /// that was the last to get its gradients. The engine's queue makes no other calls until arrive(), but for the
+  /// that was the last to get its gradients. The engine's queue makes no other calls until arrive(), except for the
   /// gradients of the next step. Not where devices send each other the parameters themselves.
   Result<void> start_step(double gradient_factor, const std::vector<GroupSettings>& settings);
   /// Whether a bucket is there, or take() would not wait for other ranks.

@@ -127,7 +127,8 @@ Result<double> Trainer::pass_by_itself_s() {
   return std::ranges::max(all);
 }
 
-/// Collective. What steps took so far is the same on all ranks but for this one's clock; what rank 0 measures counts.
+/// Collective. What steps took so far is the same on all ranks except for this one's clock; what rank 0 measures
+/// counts.
 Result<compress::Exchange> Trainer::measure_exchange() {
   const job::TrainSpec& spec = job_.train;
   const FlatParameters& flat = parallel_->flat();

@@ -1,4 +1,4 @@
-// Who may ask: the secret token, and the names by which a browser may know this server. Pure, but for what makes or
+// Who may ask: the secret token, and the names by which a browser may know this server. Pure, except for what makes or
 // reads a token.
 //
 // The token is sent as `Authorization: Bearer` and in no other way. A cookie would be sent to all servers on the ports

@@ -7,7 +7,7 @@
 
 namespace remuda::cli {
 
-/// Empty where the report has no profile. No line is longer than 80 characters, but for the name of the trace.
+/// Empty where the report has no profile. No line is longer than 80 characters, except for the name of the trace.
 std::string profile_text(const Json& report);
 
 }  // namespace remuda::cli

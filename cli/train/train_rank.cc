@@ -27,7 +27,7 @@ struct Launcher {
   env::Variable rank, size, local_rank;
 };
 
-/// Slurm's step tells its own; its batch script, and a shell of salloc, are no rank of several.
+/// Slurm's step has its own; its batch script, and a shell of salloc, are no rank of several.
 std::optional<Launcher> launcher() {
   if (env::get(env::rank) && env::get(env::world_size) && env::get(env::local_rank))
     return Launcher{"torchrun", env::rank, env::world_size, env::local_rank};

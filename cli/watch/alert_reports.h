@@ -1,4 +1,4 @@
-// AlertReports: tells people of alerts that begin or end, in the ways that `remuda watch` and `remuda web` have.
+// AlertReports: reports alerts that begin or end to people, in the ways that `remuda watch` and `remuda web` have.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -223,7 +223,7 @@ void add_alerts(Program& program) {
       "  remuda alerts                                     what is wrong now, as far as `remuda watch` or `remuda web` "
       "runs\n"
       "  remuda alerts --ack 3f81c2                        you look after it\n"
-      "  remuda alerts --silence throttled:gpu:0 --for 2h  nobody is told of that meanwhile\n"
+      "  remuda alerts --silence throttled:gpu:0 --for 2h  nobody hears of that meanwhile\n"
       "  remuda alerts --silence 'held and idle'           of no device, for a day\n");
 }
 

@@ -31,7 +31,7 @@ constexpr const char* kTopHelp =
     "its\n"
     "memory, what it did lately and who has it; alerts, jobs, the queue with its reasons, and why readings are "
     "missing.\n"
-    "Arrow keys choose, Enter tells more, s sorts, / filters, c cancels the job that is chosen as `remuda cancel` "
+    "Arrow keys choose, Enter shows more, s sorts, / filters, c cancels the job that is chosen as `remuda cancel` "
     "does\n"
     "(it asks), ? lists all keys, q ends it. A history is there as far as `remuda watch` or this kept it.\n\n"
     "Without colours where NO_COLOR is set, and in plain ASCII where the locale is not UTF-8.\n\n"

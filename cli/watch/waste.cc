@@ -92,7 +92,7 @@ std::string waste_text(const std::vector<Waste>& rows, WasteBy by, const std::st
       "held,\n"
       "and no kernel ran. EFFECTIVE: share of the known time, weighted by how much of the device the work used. "
       "WAITING:\n"
-      "for others of a run, as that tells\n";
+      "for others of a run, as that reports\n";
   if (!currency.empty())
     text += "Money by the tariffs of the policy. WASTED: for IDLE hours. >=: some of it is not known\n";
   return text;

@@ -159,7 +159,7 @@ Result<void> WatchLoop::reach_pool() {
   return {};
 }
 
-/// An agent that does not tell of the pool is not asked for its devices, either, which would take as long.
+/// An agent that does not report the pool is not asked for its devices, either, which would take as long.
 Result<Inventory> WatchLoop::read_machine() {
   reader_->flags.asks_agent = flags_.asks_agent && (!has_agent_ || pool_read_);
   if (!caretaker_) return reader_->read();

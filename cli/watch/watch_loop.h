@@ -41,7 +41,7 @@ class WatchLoop {
   Result<void> step();
   /// Why the last reading could not be kept, as on a full disk. It is there all the same.
   const Result<void>& kept() const { return kept_; }
-  /// Why the agent did not tell of the pool at the last reading, of which only the devices are known then.
+  /// Why the agent did not report the pool at the last reading, of which only the devices are known then.
   const Result<void>& pool_read() const { return pool_read_; }
   /// Whether this process keeps the history, and not another one.
   bool keeps() const { return watcher_.has_value(); }

@@ -48,7 +48,7 @@ Result<int> serve(WebFlags flags) {
         "the page is not served by root, as whoever got hold of the server would have the machine; start it as a user, "
         "or as one that can do nothing else: setpriv --reuid=nobody --clear-groups remuda web");
   if (flags.source.is_recording() && flags.source.reports.is_any())
-    return usage_error("--on-alert and --syslog tell of this machine's alerts, and a recording is to be played");
+    return usage_error("--on-alert and --syslog report this machine's alerts, and a recording is to be played");
   REMUDA_TRY(set_address(flags.listen, flags.server));
   if (flags.token_file.empty()) {
     REMUDA_ASSIGN(flags.server.token, web::make_token());

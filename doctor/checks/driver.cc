@@ -72,7 +72,7 @@ Diagnoses check_probes(const Inventory& inventory, const HostFacts&) {
     else
       all.push_back(skip(fmt::format("{}: {}", probe.name, probe.reason)));
   }
-  if (all.empty()) all.push_back(skip("a recorded machine does not tell"));
+  if (all.empty()) all.push_back(skip("a recorded machine does not report it"));
   return all;
 }
 
@@ -87,7 +87,7 @@ Diagnoses check_driver(const Inventory& inventory, const HostFacts&) {
         driver.runtime_version.has_value() ? ", serves runtimes up to " + driver.runtime_version.value() : "";
     all.push_back(pass(fmt::format("{} {}{}", driver.vendor, driver.version.value(), serves)));
   }
-  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver told its version"));
+  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver reported its version"));
   return all;
 }
 
@@ -98,7 +98,7 @@ Diagnoses check_driven(const Inventory& inventory, const HostFacts& facts) {
 Diagnoses check_driver_match(const Inventory& inventory, const HostFacts&) {
   Diagnoses all;
   for (const Driver& driver : inventory.drivers) all.push_back(match(driver));
-  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver told its version"));
+  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver reported its version"));
   return all;
 }
 

@@ -54,7 +54,8 @@ TEST_F(DrivenCheck, PassesGpusWithADriver) {
 }
 
 TEST_F(DrivenCheck, NamesNouveau) {
-  machine_.devices[0].memory_bytes = Missing{MissingReason::unsupported, "the nouveau driver tells nothing of its use"};
+  machine_.devices[0].memory_bytes =
+      Missing{MissingReason::unsupported, "the nouveau driver reports nothing of its use"};
   const Diagnoses all = with_bound("nouveau");
   EXPECT_EQ(verdicts(all), "FAIL");
   EXPECT_THAT(words_of(all), HasSubstr("nouveau, which cannot compute"));

@@ -116,7 +116,7 @@ Diagnosis judge_capability(const Device& device, const Torch& torch, const Drive
 
 Diagnosis judge_gfx(const Device& device, const Torch& torch) {
   const std::string target = device.architecture.value_or("");
-  if (!target.starts_with("gfx")) return skip("no GPU told its architecture");
+  if (!target.starts_with("gfx")) return skip("no GPU reported its architecture");
   const auto bare = [](const std::string& text) { return text.substr(0, text.find(':')); };
   const auto& targets = torch.targets.value();
   if (std::ranges::any_of(targets, [&](const std::string& one) { return bare(one) == bare(target); })) return pass("");
@@ -157,7 +157,7 @@ Diagnoses check_torch_runtime(const Inventory& inventory, const HostFacts& facts
   const Torch& torch = facts.software.torch.value();
   if (torch.cuda.empty()) return {skip("this build of PyTorch is without CUDA")};
   const Driver* driver = cuda_driver(inventory);
-  if (!driver) return {skip("no driver told its version")};
+  if (!driver) return {skip("no driver reported its version")};
   return {judge_runtime(torch.cuda, *driver)};
 }
 
@@ -201,7 +201,7 @@ Diagnoses check_device_order(const Inventory& inventory, const HostFacts& facts)
   for (const Device* device : gpus(inventory))
     if (is_nvidia(device->vendor)) models.insert(device->model);
   if (models.empty()) return {skip("no NVIDIA GPU here")};
-  if (models.contains("")) return {skip("a GPU does not tell its model")};
+  if (models.contains("")) return {skip("a GPU does not report its model")};
   if (models.size() == 1) return {pass("GPUs of one model: CUDA numbers them as PCI does")};
   if (!facts.device_order.has_value()) return {skip_for(facts.device_order)};
   if (facts.device_order.value() == "PCI_BUS_ID")

@@ -24,7 +24,7 @@ TEST(OverGpus, TellsOfThoseThatAreUnwell) {
 
 TEST(OverGpus, SkipsWithTheFirstReason) {
   Inventory machine = made_machine(1);
-  EXPECT_THAT(words_of(check_ecc(machine, {})), HasSubstr("a recorded machine does not tell"));
+  EXPECT_THAT(words_of(check_ecc(machine, {})), HasSubstr("a recorded machine does not report it"));
   machine.devices[0].status.ecc_uncorrected = kForbidden;
   EXPECT_THAT(words_of(check_ecc(machine, {})), HasSubstr("only root may ask"));
   EXPECT_EQ(verdicts(check_ecc(machine, {})), "SKIP");

@@ -18,11 +18,11 @@ Diagnosis warn(std::string sentence, std::string remedy, std::string device = ""
 Diagnosis fail(std::string sentence, std::string remedy, std::string device = "");
 Diagnosis skip(std::string sentence);
 
-/// SKIP with the reason why a reading is missing; "a recorded machine does not tell" for one that was not taken.
+/// SKIP with the reason why a reading is missing; "a recorded machine does not report it" for one that was not taken.
 Diagnosis skip(const Missing& missing);
 template <typename T>
 Diagnosis skip_for(const Reading<T>& reading) {
-  return reading.was_read() ? skip(reading.missing()) : skip("a recorded machine does not tell");
+  return reading.was_read() ? skip(reading.missing()) : skip("a recorded machine does not report it");
 }
 
 /// "1 GPU", "2 GPUs".

@@ -104,7 +104,7 @@ Diagnoses check_pcie(const Inventory& inventory, const HostFacts&) {
 Diagnoses check_peer_access(const Inventory& inventory, const HostFacts& facts) {
   if (gpus(inventory).size() < 2) return {skip("fewer than two GPUs here")};
   const auto known = known_pairs(inventory);
-  if (known.empty()) return {skip("no pair of GPUs told whether it has peer access")};
+  if (known.empty()) return {skip("no pair of GPUs reported whether it has peer access")};
   std::map<PeerAccess, std::vector<Pair>> by_access;
   for (const Pair& pair : known) by_access[pair.link->peer_access.value()].push_back(pair);
   Diagnoses all;
@@ -164,7 +164,7 @@ Diagnoses check_numa_memory(const Inventory& inventory, const HostFacts&) {
       all.push_back(warn(fmt::format("NUMA node {} has cores and no memory: all it uses is far", node.node),
                          "fill that socket's memory slots"));
   }
-  if (told == 0) return {skip("no NUMA node told its memory")};
+  if (told == 0) return {skip("no NUMA node reported its memory")};
   if (all.empty()) all.push_back(pass(fmt::format("{}, each with memory", counted(told, "NUMA node"))));
   return all;
 }
@@ -175,7 +175,8 @@ Diagnoses check_cores(const Inventory& inventory, const HostFacts& facts) {
   const auto& allowed = facts.cores.value();
   return over_gpus(inventory, "cores near each are open to this process", [&](const Device& device) {
     const std::vector<int> near = device.cores.value_or({});
-    if (near.empty()) return device.cores.has_value() ? skip("no GPU told its nearest cores") : skip_for(device.cores);
+    if (near.empty())
+      return device.cores.has_value() ? skip("no GPU reported its nearest cores") : skip_for(device.cores);
     if (std::ranges::any_of(near, [&](int core) { return std::ranges::count(allowed, core) > 0; })) return pass("");
     return warn(
         fmt::format("this process may run on cores {} alone, all far from {}", index_ranges(allowed), called(device)),

@@ -28,7 +28,7 @@ void fill(Reading<T>& reading, const std::optional<T>& value, const char* key) {
   if (value)
     reading = *value;
   else if (!reading.was_read())
-    reading = Missing{MissingReason::unsupported, fmt::format("the driver's node tells no {}", key)};
+    reading = Missing{MissingReason::unsupported, fmt::format("the driver's node reports no {}", key)};
 }
 
 template <typename T, typename Member>

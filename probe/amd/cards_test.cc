@@ -61,8 +61,8 @@ TEST(ReadCard, SumsUpPartitionsAndSaysWhatIsMissing) {
   Device device;
   read_card(cards_of(kfd).front(), device);
   EXPECT_EQ(device.multiprocessors.value(), 20);
-  EXPECT_EQ(device.memory_bytes.missing().detail, "the driver's node tells no memory of its own");
-  EXPECT_EQ(device.architecture.missing().detail, "the driver's node tells no gfx_target_version");
+  EXPECT_EQ(device.memory_bytes.missing().detail, "the driver's node reports no memory of its own");
+  EXPECT_EQ(device.architecture.missing().detail, "the driver's node reports no gfx_target_version");
   kfd.nodes[1].memory_bytes = 100;
   read_card(cards_of(kfd).front(), device);
   EXPECT_EQ(device.memory_bytes.value(), 200);

@@ -13,7 +13,8 @@ Reading<int> read_numa_node(const std::string& folder, const std::string& addres
   constexpr int kNone = -1, kMost = 65535;
   const auto node = sysfs::read_integer(folder + "/numa_node", kNone, kMost);
   if (node.has_value() && node.value() == kNone)
-    return Missing{MissingReason::unsupported, fmt::format("the firmware does not tell the NUMA node of {}", address)};
+    return Missing{MissingReason::unsupported,
+                   fmt::format("the firmware does not report the NUMA node of {}", address)};
   return sysfs::to_int(node);
 }
 

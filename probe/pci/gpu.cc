@@ -77,7 +77,7 @@ std::optional<Missing> why_unread(const std::string& driver, const Vendor& vendo
   if (driver.find("vfio") != std::string::npos || driver == "pciback")
     return Missing{MissingReason::no_driver, fmt::format("handed to a virtual machine ({})", driver)};
   return Missing{MissingReason::unsupported,
-                 fmt::format("the {} driver is bound, which tells nothing of its use", driver)};
+                 fmt::format("the {} driver is bound, which reports nothing of its use", driver)};
 }
 
 const Vendor* vendor_of_gpu(const std::string& path, uint32_t device_id) {

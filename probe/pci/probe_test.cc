@@ -103,8 +103,8 @@ TEST_F(PciProbeTest, NamesADriverThatTellsNothing) {
   ASSERT_THAT(finding.devices, SizeIs(3));
   EXPECT_EQ(finding.devices[0].vendor, "Intel");
   EXPECT_EQ(finding.devices[0].status.busy.missing().detail,
-            "the i915 driver is bound, which tells nothing of its use");
-  EXPECT_EQ(finding.devices[1].uuid.missing().detail, "the nouveau driver is bound, which tells nothing of its use");
+            "the i915 driver is bound, which reports nothing of its use");
+  EXPECT_EQ(finding.devices[1].uuid.missing().detail, "the nouveau driver is bound, which reports nothing of its use");
   EXPECT_EQ(finding.devices[2].uuid.missing(),
             (Missing{MissingReason::no_driver, "handed to a virtual machine (vfio-pci)"}));
 }
@@ -159,7 +159,7 @@ TEST_F(PciProbeTest, KnowsNoPcieLinkWhereTheKernelDoesNot) {
   EXPECT_THAT(gpu.pcie_width_max.missing().detail, HasSubstr("max_link_width holds 255, which cannot be"));
   EXPECT_FALSE(gpu.status.pcie_width.has_value());
   EXPECT_THAT(gpu.cores.missing().detail, HasSubstr("local_cpulist holds no list such as 0-3,8"));
-  EXPECT_EQ(gpu.numa_node.missing().detail, "the firmware does not tell the NUMA node of 0000:00:02.0");
+  EXPECT_EQ(gpu.numa_node.missing().detail, "the firmware does not report the NUMA node of 0000:00:02.0");
 }
 
 TEST_F(PciProbeTest, TakesACardsOwnSwitchAsPartOfTheCard) {

@@ -61,7 +61,7 @@ def training_row(name: str, found: dict, plain: dict) -> list[str]:
 
 
 def loop_beside(name: str) -> str:
-    """The plain loop to compare a run with: that of its precision, which `auto` does not tell."""
+    """The plain loop to compare a run with: that of its precision, which `auto` does not report."""
     return "plain loop, " + (name.rsplit(", ", 1)[1] if ", " in name else "fp32")
 
 

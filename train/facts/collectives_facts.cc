@@ -43,7 +43,7 @@ Answer stream_handle(at::Device device) {
 /// A group of one: two ranks need two devices.
 Answer collectives(at::Device device) {
   const auto place = device_address(device.index());
-  if (!place) return does_not_hold("the maker's run-time library does not tell the device's address");
+  if (!place) return does_not_hold("the maker's run-time library does not report the device's address");
   const auto library = comm::nccl::find(place->maker, library_folders());
   if (!library) return cannot_be_asked(library.error().message);
   const auto id = (*library)->make_id();
