@@ -34,6 +34,18 @@ def is_alive(pid):
         return False
 
 
+def rests(pid, for_s=1):
+    """Whether it has a connection and does nothing for so long: it has been answered what it has asked, and waits."""
+    def turns():
+        with open(f"/proc/{pid}/status") as file:
+            return [line for line in file if "ctxt_switches" in line]
+    if not any("socket:" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
+        return False
+    before = turns()
+    time.sleep(for_s)
+    return turns() == before
+
+
 def cgroups_named(names):
     """Those whose names begin so, up to the number of their job."""
     return [path for path, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path).rsplit("-", 1)[0] in names]
