@@ -4,7 +4,7 @@
 
 namespace remuda::monitor {
 
-prometheus::ClientMetric& Families::add(const char* name, const char* help, prometheus::MetricType type,
+prometheus::ClientMetric& Families::add(const std::string& name, const char* help, prometheus::MetricType type,
                                         const Labels& labels) {
   const auto [found, is_new] = at_.try_emplace(name, families_.size());
   if (is_new) families_.push_back({name, help, type, {}});
@@ -13,11 +13,11 @@ prometheus::ClientMetric& Families::add(const char* name, const char* help, prom
   return metric;
 }
 
-void Families::gauge(const char* name, const char* help, const Labels& labels, double value) {
+void Families::gauge(const std::string& name, const char* help, const Labels& labels, double value) {
   add(name, help, prometheus::MetricType::Gauge, labels).gauge.value = value;
 }
 
-void Families::counter(const char* name, const char* help, const Labels& labels, double value) {
+void Families::counter(const std::string& name, const char* help, const Labels& labels, double value) {
   add(name, help, prometheus::MetricType::Counter, labels).counter.value = value;
 }
 

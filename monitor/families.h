@@ -19,22 +19,25 @@ using Labels = std::vector<prometheus::ClientMetric::Label>;
 /// One thread.
 class Families {
  public:
-  void gauge(const char* name, const char* help, const Labels& labels, double value);
-  void counter(const char* name, const char* help, const Labels& labels, double value);
+  void gauge(const std::string& name, const char* help, const Labels& labels, double value);
+  void counter(const std::string& name, const char* help, const Labels& labels, double value);
   /// Nothing where there is no value: a metric that is absent is unknown, and 0 would be a lie.
   template <typename T>
-  void gauge(const char* name, const char* help, const Labels& labels, const Reading<T>& reading, double scale = 1) {
+  void gauge(const std::string& name, const char* help, const Labels& labels, const Reading<T>& reading,
+             double scale = 1) {
     if (reading.has_value()) gauge(name, help, labels, static_cast<double>(reading.value()) * scale);
   }
   template <typename T>
-  void counter(const char* name, const char* help, const Labels& labels, const Reading<T>& reading, double scale = 1) {
+  void counter(const std::string& name, const char* help, const Labels& labels, const Reading<T>& reading,
+               double scale = 1) {
     if (reading.has_value()) counter(name, help, labels, static_cast<double>(reading.value()) * scale);
   }
 
   std::string text() const;
 
  private:
-  prometheus::ClientMetric& add(const char* name, const char* help, prometheus::MetricType type, const Labels& labels);
+  prometheus::ClientMetric& add(const std::string& name, const char* help, prometheus::MetricType type,
+                                const Labels& labels);
   std::vector<prometheus::MetricFamily> families_;
   std::map<std::string, size_t> at_;
 };

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 
 #include "device/throttle.h"
 #include "monitor/families.h"
 #include "monitor/money.h"
+#include "monitor/pod_claims.h"
 #include "monitor/pod_labels.h"
 
 namespace remuda::monitor {
@@ -121,32 +123,42 @@ void add_lease(const pool::Lease& lease, const Moment& moment, Families& familie
                    with(labels, "step", to_string(job->idle.step)), 1);
 }
 
-void add_use(const LeaseUse& use, const Moment& moment, Families& families) {
-  const Labels labels = lease_labels(use.job, use.device, moment);
-  families.counter("remuda_lease_held_seconds_total", "How long the job held the device while it was watched", labels,
-                   use.held_s);
-  families.counter("remuda_lease_busy_seconds_total", "How much of that a kernel ran", labels, use.busy_s);
-  families.counter("remuda_lease_busy_known_seconds_total", "For how much of the held time that is known", labels,
-                   use.busy_known_s);
-  families.counter("remuda_lease_effective_seconds_total",
-                   "The held time, weighted by how much of the device the work used", labels, use.effective_s);
-  families.counter("remuda_lease_effective_known_seconds_total", "For how much of the held time that is known", labels,
-                   use.effective_known_s);
+/// What became of the time for which somebody had a device: `of` is lease or pod.
+void add_use(const LeaseUse& use, const char* of, const Labels& labels, const Moment& moment, Families& families) {
+  const auto name = [&](const char* what) { return fmt::format("remuda_{}_{}", of, what); };
+  const auto count = [&](const char* what, const char* help, double value) {
+    families.counter(name(what), help, labels, value);
+  };
+  count("held_seconds_total", "How long the device was held while it was watched", use.held_s);
+  count("busy_seconds_total", "How much of that a kernel ran", use.busy_s);
+  count("busy_known_seconds_total", "For how much of the held time that is known", use.busy_known_s);
+  count("effective_seconds_total", "The held time, weighted by how much of the device the work used", use.effective_s);
+  count("effective_known_seconds_total", "For how much of the held time that is known", use.effective_known_s);
   if (use.waiting_known_s > 0) {
-    families.counter("remuda_lease_waiting_seconds_total", "How much of the known time it waited for others of its run",
-                     labels, use.waiting_s);
-    families.counter("remuda_lease_waiting_known_seconds_total", "For how much of the held time that is known", labels,
-                     use.waiting_known_s);
+    count("waiting_seconds_total", "How much of the known time it waited for others of its run", use.waiting_s);
+    count("waiting_known_seconds_total", "For how much of the held time that is known", use.waiting_known_s);
   }
-  families.counter("remuda_lease_energy_joules_total", "Energy that the device used for the job", labels,
-                   use.energy_joules);
+  count("energy_joules_total", "Energy that the device used for that", use.energy_joules);
   const Amount cost = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>()).cost;
   if (cost.is_known)
-    families.counter("remuda_lease_cost_total", "What it costs by the policy's tariff, as far as that is known",
+    families.counter(name("cost_total"), "What it costs by the policy's tariff, as far as that is known",
                      with(labels, "currency", moment.policy->currency), cost.value);
   if (use.memory_peak_bytes > 0)
-    families.gauge("remuda_lease_memory_peak_bytes", "The most device memory that was in use", labels,
+    families.gauge(name("memory_peak_bytes"), "The most device memory that was in use", labels,
                    static_cast<double>(use.memory_peak_bytes));
+}
+
+/// Those of the pod that has the device, under any of its containers; nothing where it has it no more.
+std::optional<Labels> pod_use_labels(const LeaseUse& use, const Moment& moment) {
+  const Device* const device = moment.machine.find(use.device);
+  for (const pool::Allocation& allocation : moment.pool.allocations)
+    for (const pool::Pod& pod : allocation.pods)
+      if (device && allocation.device == use.device && pod_number(pod.uid) == use.job) {
+        Labels labels = labels_of(*device);
+        labels.insert(labels.end(), {{"namespace", pod.name_space}, {"pod", pod.name}, {"pod_uid", pod.uid}});
+        return labels;
+      }
+  return std::nullopt;
 }
 
 void add_run(const pool::Job& job, const Moment& moment, Families& families) {
@@ -229,8 +241,12 @@ std::string metrics_text(const Moment& moment) {
   if (!moment.knows_pool()) return families.text();
   add_pool(moment, families);
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
-  for (const auto& [_, use] : moment.uses)
-    if (use.pod.empty()) add_use(use, moment, families);
+  for (const auto& [_, use] : moment.uses) {
+    if (!is_pod(use.job))
+      add_use(use, "lease", lease_labels(use.job, use.device, moment), moment, families);
+    else if (const auto labels = pod_use_labels(use, moment))
+      add_use(use, "pod", *labels, moment, families);
+  }
   for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
   for (const pool::Allocation& allocation : moment.pool.allocations) add_pods(allocation, moment, families);
   return families.text();

@@ -5,6 +5,8 @@
 #include <set>
 #include <sstream>
 
+#include "monitor/pod_claims.h"
+
 namespace remuda::monitor {
 namespace {
 
@@ -101,6 +103,23 @@ TEST(Metrics, HaveThePodsOfAKubelet) {
       HasSubstr(R"(remuda_gpu_pod{uuid="GPU-1",gpu="gpu:0",container="one",namespace="ml",pod="a",pod_uid="u-2"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(container="two",namespace="",pod="",pod_uid="u-3"} 1)"));
   EXPECT_THAT(text, Not(HasSubstr("u-4")));
+}
+
+TEST(Metrics, CountWhatPodsMakeOfTheirDevices) {
+  const Inventory inventory = one_gpu();
+  pool::PoolState pool;
+  pool.allocations = {{"GPU-1", "Kubernetes", "pod ml/a", "", {{"ml", "a", "u-2", "one"}, {"ml", "a", "u-2", "two"}}}};
+  const auto use_of = [](const char* uid, const char* name) {
+    return LeaseUse{.job = pod_number(uid), .device = "GPU-1", .pod = name, .held_s = 60, .busy_s = 30};
+  };
+  const LeaseUses uses = {{{pod_number("u-2"), "GPU-1"}, use_of("u-2", "ml/a")},
+                          {{pod_number("u-9"), "GPU-1"}, use_of("u-9", "ml/gone")}};
+  const std::string text = metrics_text({inventory, pool, uses});
+  const std::string counted =
+      R"(remuda_pod_busy_seconds_total{uuid="GPU-1",gpu="gpu:0",namespace="ml",pod="a",pod_uid="u-2"} 30)";
+  EXPECT_THAT(text, HasSubstr(counted));
+  EXPECT_EQ(text.find(counted), text.rfind("remuda_pod_busy_seconds_total{")) << "once, and none that has gone";
+  EXPECT_THAT(text, Not(HasSubstr("remuda_lease_held")));
 }
 
 TEST(Metrics, HaveLeasesWhereAnotherProcessCountsTheirUse) {
