@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/env.h"
+#include "base/file.h"
 #include "base/listener.h"
 #include "comm/wire.h"
 #include "tests/elastic_job.h"
@@ -107,8 +108,16 @@ class JoinedRun {
   std::string printed_;
 };
 
+/// Its process that trains; none yet while it looks at the machine, for which it has a child, too.
+std::vector<pid_t> workers_of(const RunningProgram& launcher) {
+  std::vector<pid_t> workers = children_of(launcher.pid());
+  std::erase_if(
+      workers, [](pid_t pid) { return read_text(fmt::format("/proc/{}/comm", pid)).value_or("") != "remuda-train\n"; });
+  return workers;
+}
+
 void kill_worker(const RunningProgram& launcher) {
-  for (const pid_t worker : children_of(launcher.pid())) ::kill(worker, SIGKILL);
+  for (const pid_t worker : workers_of(launcher)) ::kill(worker, SIGKILL);
 }
 
 TEST(TrainJoin, WithOneMoreRankTheOthersLearnTheSame) {
@@ -203,7 +212,7 @@ TEST(TrainJoin, ANewcomerThatIsKilledMeanwhileCostsNoMoreThanTime) {
     ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
     RunningProgram& newcomer = run.join();
     const bool waits = moment == std::string("waits");
-    EXPECT_TRUE(eventually([&] { return !children_of(newcomer.pid()).empty(); }, 60));
+    EXPECT_TRUE(eventually([&] { return !workers_of(newcomer).empty(); }, 60));
     EXPECT_TRUE(waits || JoinedRun::says(newcomer, " alone: ")) << newcomer.err();
     kill_worker(newcomer);
     const Json report = run.report();
