@@ -74,6 +74,20 @@ TEST_F(IdleStepsTest, TheMachineIsReadForThemOnlyWhereThereAreSome) {
   EXPECT_EQ(find(job)->idle, pool::IdleNotice{});
 }
 
+TEST_F(IdleStepsTest, BeginWhereThePolicyIsChangedWhileNobodyAsksForAnything) {
+  policy_ = policy::Policy();
+  read();
+  const auto keeper = process::ChildProcess::spawn({.argv = {"sleep", "1000"}});
+  ASSERT_TRUE(keeper);
+  box_.devices[0].status.busy = box_.devices[1].status.busy = 0.0;
+  const int64_t job = submit(caller_for(*keeper));
+  pass(100);
+  policy_ = idle_policy();
+  EXPECT_LE(service_->next_s(now_s_), now_s_ + 10) << "the loop wakes up for it";
+  pass(650);
+  EXPECT_EQ(find(job)->idle.step, IdleStep::warned);
+}
+
 TEST_F(IdleStepsTest, TheMachineIsReadTheOftenerTheShorterTheWindow) {
   policy::Idle idle = idle_policy().idle;
   pool::PoolState pool;

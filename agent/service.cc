@@ -68,7 +68,7 @@ void Service::read_policy(double now_s) {
 }
 
 void Service::step(double now_s) {
-  if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
+  if (now_s >= next_policy_s()) read_policy(now_s);
   heartbeat_.step(!pool_.seen().leases.empty(), now_s);
   enforcement_.step(now_s);
   is_due_ = enforcement_.needs_reading() || is_due_;

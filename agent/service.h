@@ -117,6 +117,7 @@ class Service {
   void hand_over(double now_s);
   void record_idle(double now_s);
   double idle_every_s() const;
+  double next_policy_s() const;
   void note_offers();
   void change_partitions(double now_s);
   Error with_rule_of_partitions(Error refused, const place::Request& request) const;

@@ -22,6 +22,12 @@ double Service::look_every_s() const {
   return std::min(idle_every_s(), view_.allocations().empty() ? kNever_s : kOthers_s);
 }
 
+/// Where nobody asks for anything either: what the policy says of device files, and of jobs that do nothing.
+double Service::next_policy_s() const {
+  const bool is_in_force = enforcement_.may_guard() || !pool_.seen().leases.empty();
+  return is_in_force ? policy_at_s_ + kPolicyLook_s : kNever_s;
+}
+
 bool Service::wants_reading(double now_s) const {
   if (is_reading_) return false;
   return is_due_ || wall_s() >= begins_at_s_ || handover_.wants_reading(now_s) || now_s - read_at_s_ >= look_every_s();
@@ -31,9 +37,8 @@ double Service::next_s(double now_s) const {
   double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
-  if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
-  next_s = std::min({next_s, heartbeat_.next_s(), revival_.next_s(), handover_.next_s(now_s), daemons_.next_s(),
-                     partitions_.next_s()});
+  next_s = std::min({next_s, next_policy_s(), enforcement_.next_s(), heartbeat_.next_s(), revival_.next_s(),
+                     handover_.next_s(now_s), daemons_.next_s(), partitions_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;
 }
 
