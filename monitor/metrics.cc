@@ -130,15 +130,17 @@ void add_use(const LeaseUse& use, const char* of, const Labels& labels, const Mo
     families.counter(name(what), help, labels, value);
   };
   count("held_seconds_total", "How long the device was held while it was watched", use.held_s);
-  count("busy_seconds_total", "How much of that a kernel ran", use.busy_s);
+  if (use.busy_known_s > 0) count("busy_seconds_total", "How much of that a kernel ran", use.busy_s);
   count("busy_known_seconds_total", "For how much of the held time that is known", use.busy_known_s);
-  count("effective_seconds_total", "The held time, weighted by how much of the device the work used", use.effective_s);
+  if (use.effective_known_s > 0)
+    count("effective_seconds_total", "The held time, weighted by how much of the device the work used",
+          use.effective_s);
   count("effective_known_seconds_total", "For how much of the held time that is known", use.effective_known_s);
   if (use.waiting_known_s > 0) {
     count("waiting_seconds_total", "How much of the known time it waited for others of its run", use.waiting_s);
     count("waiting_known_seconds_total", "For how much of the held time that is known", use.waiting_known_s);
   }
-  count("energy_joules_total", "Energy that the device used for that", use.energy_joules);
+  if (use.energy_known_s > 0) count("energy_joules_total", "Energy that the device used for that", use.energy_joules);
   const Amount cost = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>()).cost;
   if (cost.is_known)
     families.counter(name("cost_total"), "What it costs by the policy's tariff, as far as that is known",

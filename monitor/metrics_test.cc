@@ -65,7 +65,7 @@ TEST(Metrics, HaveLeasesByJob) {
   const Inventory inventory = one_gpu();
   const pool::PoolState pool = pool_with_one_job();
   const LeaseUses uses = {
-      {{7, "GPU-1"}, {.job = 7, .device = "GPU-1", .user = "ana", .held_s = 60, .busy_s = 30, .energy_joules = 9000}}};
+      {{7, "GPU-1"}, {.job = 7, .device = "GPU-1", .user = "ana", .held_s = 60, .busy_s = 30, .busy_known_s = 60}}};
   const std::string text = metrics_text({inventory, pool, uses, 3});
   EXPECT_THAT(text,
               HasSubstr(R"(remuda_lease_share{job_id="7",uuid="GPU-1",gpu="gpu:0",user="ana",name="ev\\il\"\n"} 0.5)"))
@@ -74,6 +74,22 @@ TEST(Metrics, HaveLeasesByJob) {
   EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_held_ratio{uuid="GPU-1",gpu="gpu:0"} 0.5)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="running"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="waiting"} 3)"));
+}
+
+TEST(Metrics, OfWhatAJobDidAreAbsentWhereThatIsNotKnown) {
+  const Inventory inventory = one_gpu();
+  const pool::PoolState pool = pool_with_one_job();
+  LeaseUse use{.job = 7, .device = "GPU-1", .user = "ana", .held_s = 60};
+  const std::string labels = R"({job_id="7",uuid="GPU-1",gpu="gpu:0"})";
+  const std::string unknown = metrics_text({inventory, pool, {{{7, "GPU-1"}, use}}, 0});
+  EXPECT_THAT(unknown, HasSubstr("remuda_lease_held_seconds_total" + labels + " 60"));
+  EXPECT_THAT(unknown, HasSubstr("remuda_lease_busy_known_seconds_total" + labels + " 0"));
+  for (const char* name : {"busy_seconds", "effective_seconds", "energy_joules"})
+    EXPECT_THAT(unknown, Not(HasSubstr(std::string("remuda_lease_") + name))) << "0 would be a lie";
+  use.busy_known_s = use.effective_known_s = use.energy_known_s = 60;
+  const std::string idle = metrics_text({inventory, pool, {{{7, "GPU-1"}, use}}, 0});
+  for (const char* name : {"busy_seconds_total", "effective_seconds_total", "energy_joules_total"})
+    EXPECT_THAT(idle, HasSubstr(std::string("remuda_lease_") + name + labels + " 0"));
 }
 
 TEST(Metrics, OfDevicesGoOnWhileTheAgentIsSilent) {
@@ -110,7 +126,8 @@ TEST(Metrics, CountWhatPodsMakeOfTheirDevices) {
   pool::PoolState pool;
   pool.allocations = {{"GPU-1", "Kubernetes", "pod ml/a", "", {{"ml", "a", "u-2", "one"}, {"ml", "a", "u-2", "two"}}}};
   const auto use_of = [](const char* uid, const char* name) {
-    return LeaseUse{.job = pod_number(uid), .device = "GPU-1", .pod = name, .held_s = 60, .busy_s = 30};
+    return LeaseUse{
+        .job = pod_number(uid), .device = "GPU-1", .pod = name, .held_s = 60, .busy_s = 30, .busy_known_s = 60};
   };
   const LeaseUses uses = {{{pod_number("u-2"), "GPU-1"}, use_of("u-2", "ml/a")},
                           {{pod_number("u-9"), "GPU-1"}, use_of("u-9", "ml/gone")}};
