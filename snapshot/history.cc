@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
 #include "device/throttle.h"
@@ -76,7 +77,8 @@ Result<void> check(const HistoryQuery& query) {
     return usage_error(fmt::format("measures: 1 to {} of them can be asked for", kMeasures.size()));
   for (const std::string& measure : query.measures)
     if (std::ranges::find(kMeasures, measure) == kMeasures.end())
-      return usage_error(fmt::format("measures: there is no '{}'", printable(measure)));
+      return usage_error(
+          fmt::format("measures: there is no '{}'; there are {}", printable(measure), fmt::join(kMeasures, ", ")));
   if (!std::isfinite(query.from_s) || !std::isfinite(query.to_s) || query.from_s >= query.to_s)
     return usage_error("from and to must be seconds since 1970, the first less than the second");
   if (query.points < 1 || query.points > kMostPoints)

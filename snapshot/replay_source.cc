@@ -218,19 +218,18 @@ Result<History> ReplaySource::history(const HistoryQuery& query) {
   for (const Recording& recording : recordings_) {
     if (!query.host.empty() && query.host != recording.inventory.host) continue;
     const Inventory& inventory = recording.inventory;
-    const auto device = std::ranges::find(inventory.devices, query.device, &Device::id);
-    if (device == inventory.devices.end()) break;
+    REMUDA_ASSIGN(const Device* const device, inventory.resolve(query.device));
     const auto played = std::ranges::upper_bound(inventory.samples, position_s(), {}, &Sample::time_s);
     History history =
-        history_of({inventory.samples.begin(), played}, static_cast<size_t>(device - inventory.devices.begin()), query);
-    const std::vector<Reported> reported = reported_of(recording.runs, query.device);
+        history_of({inventory.samples.begin(), played}, static_cast<size_t>(device - inventory.devices.data()), query);
+    const std::vector<Reported> reported = reported_of(recording.runs, device->id);
     for (auto& [measure, series] : history.measures)
       for (size_t i = 0; measure == "waiting" && i < series.size(); ++i)
         if (const double at_s = history.start_s + static_cast<double>(i) * history.step_s; at_s <= position_s())
           series[i] = waiting_at(reported, at_s);
     return history;
   }
-  return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
+  return usage_error(fmt::format("there is no host '{}'", printable(query.host)));
 }
 
 Result<Json> ReplaySource::set_score(const SetQuery& query) {

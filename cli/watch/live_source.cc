@@ -187,11 +187,10 @@ Result<Json> LiveSource::snapshot() {
 Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& query) {
   monitor::Series series;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    if (!loop.moment().machine.find(query.device))
-      return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
+    REMUDA_ASSIGN(const Device* const device, loop.moment().machine.resolve(query.device));
     monitor::History* const history = loop.history();
     if (!history) return loop.kept();
-    REMUDA_ASSIGN(series, history->read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
+    REMUDA_ASSIGN(series, history->read(device->id, query.from_s, query.to_s, static_cast<size_t>(query.points)));
     return {};
   }));
   return series.slots.empty() ? snapshot::unknown_history(query) : history_of(series, query);
