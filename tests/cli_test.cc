@@ -122,6 +122,12 @@ TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
   }
 }
 
+TEST(Program, AlertsOfAFolderThatIsNotThereAreAUsageError) {
+  const Finished finished = remuda("alerts --folder /nonexistent/history");
+  EXPECT_EQ(finished.exit.status, 2);
+  EXPECT_EQ(finished.err, "remuda: --folder: there is no folder /nonexistent/history\n");
+}
+
 TEST(Program, BashTakesItsCompletion) {
   const Finished checked = shell(REMUDA_PROGRAM " completion bash | bash -n");
   EXPECT_EQ(checked.exit.status, 0) << checked.err;

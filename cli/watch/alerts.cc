@@ -177,6 +177,9 @@ Result<int> alerts(const AlertsFlags& flags) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
   const double now_s = wall_s();
+  std::error_code why_not;
+  if (!flags.folder.empty() && std::filesystem::status(folder, why_not).type() == std::filesystem::file_type::not_found)
+    return usage_error(fmt::format("--folder: there is no folder {}", printable(folder)));
   REMUDA_TRY(check_readable(folder + "/alerts.json"));
   REMUDA_ASSIGN(monitor::WrittenAlerts written, monitor::read_alerts(folder));
   const bool has_changes = !(flags.acknowledge.empty() && flags.silence.empty() && flags.unsilence.empty());
