@@ -100,6 +100,16 @@ TEST_F(PolicyForUsers, RefusesInOneSentenceWhichNamesTheRule) {
   EXPECT_EQ(ask_as_user({"run", "--", "true"}).exit.status, 0);
 }
 
+TEST_F(PolicyForUsers, ADryRunIsRefusedAsTheJobWouldBeAlsoWhereNothingIsFree) {
+  write_policy("[[limit]]\npriority = 0\n");
+  EXPECT_EQ(ask_as_user({"run", "-d", "-n", "8", "--", "sleep", "1000"}).out, "1\n");
+  const Finished tried = ask_as_user({"run", "--dry-run", "--priority", "5", "--", "true"});
+  EXPECT_EQ(tried.exit.status, 2) << tried;
+  EXPECT_THAT(tried.err, HasSubstr("may give priority 0 at the most, not 5 (" + path() + ":2)"));
+  EXPECT_EQ(ask_as_user({"run", "--dry-run", "--", "true"}).exit.status, 4);
+  EXPECT_EQ(ask_as_user({"cancel", "1"}).exit.status, 0);
+}
+
 TEST_F(PolicyForUsers, EndsAJobByTheTimeLimitThatItIsGiven) {
   write_policy("[[limit]]\ndefault = \"1s\"\n");
   const Finished run = ask_as_user({"run", "--grace", "0", "--", "sleep", "1000"});
@@ -120,9 +130,12 @@ TEST_F(PolicyForUsers, NamesNoTimeAtWhichAJobAtItsUsersLimitWouldStart) {
 
 TEST_F(PolicyProgram, StartsNothingWhileItsFileIsWrong) {
   write_policy("[[limit]]\ndevices = true\n");
-  const Finished run = ask({"run", "--", "true"});
-  EXPECT_EQ(run.exit.status, 2) << run;
-  EXPECT_THAT(run.err, HasSubstr("limit.devices is true"));
+  const std::vector<std::vector<std::string>> ways{{"run", "--", "true"}, {"run", "--dry-run", "--", "true"}};
+  for (const auto& way : ways) {
+    const Finished run = ask(way);
+    EXPECT_EQ(run.exit.status, 2) << run;
+    EXPECT_THAT(run.err, HasSubstr("limit.devices is true"));
+  }
   EXPECT_EQ(ask({"ps"}).exit.status, 0) << "who looks may look";
 }
 
@@ -157,6 +170,8 @@ TEST_F(PolicyProgram, ADrainedDeviceShowsItsReasonEverywhere) {
   EXPECT_EQ(ask({"wait", job}).exit.status, 0);
   EXPECT_THAT(ask({"list"}).out, Not(HasSubstr("drained")));
   EXPECT_EQ(ask({"undrain", "gpu:3"}).exit.status, 2);
+  EXPECT_EQ(ask({"drain", "gpu:3,gpu:4", "--reason", "moved"}).exit.status, 0) << "as --device takes them";
+  EXPECT_EQ(ask({"undrain", "gpu:3,gpu:4"}).exit.status, 0);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void add_drain(Program& program) {
     const std::string by = process::user_name(static_cast<int>(::getuid()));
     return change_devices(*flags, pool::DrainDevices{.devices = {}, .reason = flags->reason, .by = by});
   });
-  command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->required();
+  command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->delimiter(',')->required();
   command.add_option("--reason", flags->reason, "Why, for all who look for the device")->type_name("TEXT")->required();
   add_machine_options(command, flags->machine);
   command.footer(
@@ -62,7 +62,7 @@ void add_undrain(Program& program) {
   auto flags = std::make_shared<DrainFlags>();
   CLI::App& command = program.add("undrain", "Grant drained devices again",
                                   [flags] { return change_devices(*flags, pool::UndrainDevices{}); });
-  command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->required();
+  command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->delimiter(',')->required();
   add_machine_options(command, flags->machine);
   command.footer("Examples:\n  remuda undrain gpu:3\n");
 }

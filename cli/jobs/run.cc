@@ -70,19 +70,26 @@ Result<pool::Job> submitted(const run::RunSpec& spec, const run::Caretaker& care
   return *state.find(id);
 }
 
+bool is_never(const place::Answer& answer) {
+  const auto* refusal = std::get_if<place::Refusal>(&answer);
+  return refusal && refusal->never;
+}
+
 Result<int> try_only(const run::RunSpec& asked, const MachineFlags& machine) {
   REMUDA_ASSIGN(const run::RunSpec spec, for_caller(asked, machine));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  REMUDA_TRY(Result<pool::Policy>(caretaker.policy()));  // nothing is taken into the queue while it is wrong
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   REMUDA_ASSIGN(place::Answer answer,
                 place::place(place::Layout(caretaker.inventory()), spec.job.request, held_now(caretaker, state)));
-  if (const auto* free = std::get_if<place::Placement>(&answer)) {
+  if (!is_never(answer)) {
     REMUDA_ASSIGN(const pool::Job job, submitted(spec, caretaker, state));
-    if (job.state != pool::JobState::running) {
+    const auto* free = std::get_if<place::Placement>(&answer);
+    if (free && job.state != pool::JobState::running) {
       fmt::print(stderr, "remuda: not now: {}\n", job.why);
       return place::kNotNow;
     }
-    if (job.devices != free->devices) {  // the best of all that is free is kept or reserved for others
+    if (free && job.devices != free->devices) {  // the best of all that is free is kept or reserved for others
       place::Request granted = spec.job.request;
       granted.devices = job.devices;
       REMUDA_ASSIGN(answer, place::place(place::Layout(caretaker.inventory()), granted, held_now(caretaker, state)));
