@@ -133,6 +133,8 @@ TEST_F(Adopt, AProcessThatEndsWhileItWaitsLeavesTheQueue) {
 
 TEST_F(Adopt, ItIsRefusedInOneSentence) {
   EXPECT_EQ(ask({"adopt", "4194304"}).err, "remuda: there is no process 4194304\n");
+  EXPECT_EQ(ask({"adopt", "python"}).err,
+            "remuda adopt: PID: Value python not in range 1 to 2147483647\nSee remuda adopt --help.\n");
   const auto job = begin({"run", "--", "sh", "-c", kStays});
   const Finished twice = ask({"adopt", std::to_string(pid_in("pid"))});
   EXPECT_EQ(twice.exit.status, 2);

@@ -93,6 +93,14 @@ TEST_F(HoldExport, IsGivenBackByRelease) {
   program->signal(SIGKILL);
 }
 
+TEST_F(HoldExport, TakesTheVariablesBackAlsoWhereTheLeaseHasEndedBefore) {
+  const std::string script = hold("1") + remuda({"release"}) + "\neval \"$(" + remuda({"release", "--export"}) +
+                             ")\"\necho \"[$CUDA_VISIBLE_DEVICES$REMUDA_JOB]\"";
+  const Finished finished = shell(script)->finish(kPatience_s);
+  EXPECT_EQ(finished.out, "[]\n") << finished;
+  EXPECT_THAT(finished.err, HasSubstr("job 1 has ended already"));
+}
+
 TEST_F(HoldExport, ReleasesNoJobOfAnotherPool) {
   const auto program = shell(hold("1") + shell_word(REMUDA_PROGRAM) + " release; echo $? >\"$OUT/status\";" + kStay);
   ASSERT_TRUE(comes("status"));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <limits>
 #include <memory>
 
 #include "base/file.h"
@@ -107,7 +108,9 @@ void add_adopt(Program& program) {
   auto flags = std::make_shared<AdoptFlags>();
   CLI::App& command =
       program.add("adopt", "Lease devices for a process that runs already", [flags] { return adopt(*flags); });
-  command.add_option("PID", flags->pid, "Number of the process")->required()->check(CLI::PositiveNumber);
+  command.add_option("PID", flags->pid, "Number of the process")
+      ->required()
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   command.add_option("--name", flags->name, "What to call it in `remuda ps`")->type_name("NAME");
   add_request_options(command, flags->request);
   add_turn_options(command, flags->turn);

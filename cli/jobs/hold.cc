@@ -1,5 +1,6 @@
 #include <csignal>
 #include <fmt/format.h>
+#include <limits>
 #include <memory>
 #include <unistd.h>
 
@@ -84,8 +85,10 @@ Result<int> release(const ReleaseFlags& flags) {
     jobs.push_back(job);
   }
   REMUDA_TRY(check_held(flags.machine, jobs));
-  REMUDA_ASSIGN(const int status, cancel_jobs(flags.machine, jobs));
-  if (!flags.exports) return status;
+  const Result<int> status = cancel_jobs(flags.machine, jobs);
+  // What this shell held may have ended before, as by its time limit: then its variables name what others may have.
+  const bool had_ended = !status && flags.jobs.empty() && status.error().kind == ErrorKind::usage;
+  if (!flags.exports || (!status && !had_ended)) return status;
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   fmt::print("{}", unset_text(run::job_environment(inventory, "", jobs.front(), {})));
   return status;
@@ -102,7 +105,7 @@ void add_hold(Program& program) {
   auto* exports = command.add_flag("--export", flags->exports, "Print variables for the shell that runs this");
   command.add_option("--for", flags->shell, "With --export: the process to hold them for, in place of that shell")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()))
       ->needs(exports);
   add_request_options(command, flags->request);
   add_turn_options(command, flags->turn);
