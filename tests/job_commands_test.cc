@@ -61,6 +61,27 @@ TEST_F(JobCommands, CancelEndsTheOthersWhereOneHasEnded) {
   EXPECT_TRUE(ends(third));
 }
 
+TEST_F(JobCommands, JobsMayBeListedWithCommas) {
+  fill();
+  EXPECT_EQ(detach("true"), "2");
+  EXPECT_EQ(detach("true"), "3");
+  EXPECT_EQ(ask({"pause", "2,3"}).exit.status, 0);
+  EXPECT_THAT(ask({"show", "2,3"}).out, AllOf(HasSubstr("job         2\n"), HasSubstr("job         3\n")));
+  EXPECT_EQ(ask({"cancel", "1,2", "3"}).exit.status, 0);
+  EXPECT_THAT(ask({"wait", "2,3"}).err, HasSubstr("job 2 was cancelled"));
+}
+
+TEST_F(JobCommands, WhyAsJsonHasWhatTheTextHas) {
+  fill();
+  const auto json = parse_json(ask({"why", "--json", "1"}).out, "why");
+  ASSERT_TRUE(json);
+  const Json& job = (*json)["jobs"][0];
+  EXPECT_EQ(job["stage"], "running");
+  EXPECT_EQ(job["job"], "1");
+  EXPECT_EQ(job["labels"].size(), 8);
+  EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
+}
+
 TEST_F(JobCommands, CancelTakesAnArrayAndItsJobsAtOnce) {
   fill();
   const std::string array = detach("true", {"--array", "0-1"});

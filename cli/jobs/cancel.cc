@@ -92,7 +92,7 @@ void add_cancel(Program& program) {
   auto flags = std::make_shared<CancelFlags>();
   CLI::App& command =
       program.add("cancel", "End jobs, waiting or running", [flags] { return cancel_as_asked(*flags); });
-  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5");
+  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->delimiter(',');
   command.add_option("--name", flags->name, "All of your jobs that have this name")->type_name("NAME");
   command.add_option("--user", flags->user, "All jobs of this user: you, or, for root, anybody")->type_name("USER");
   add_machine_options(command, flags->machine);

@@ -33,7 +33,7 @@ void add_pausing(Program& program, const char* name, const char* summary, const 
   auto flags = std::make_shared<ChangeFlags>();
   CLI::App& command =
       program.add(name, summary, [flags] { return change_jobs(flags->machine, flags->jobs, Operation{}); });
-  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->required();
+  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->delimiter(',')->required();
   add_machine_options(command, flags->machine);
   command.footer(footer);
 }

@@ -20,6 +20,12 @@ std::string what_text(const pool::Job& job) {
   return shortened(printable(text), kLongest);
 }
 
+std::string end_text(const pool::Job& job) {
+  if (!job.why.empty()) return job.why;
+  if (job.cancelled) return "was cancelled";
+  return succeeded(job) ? "ended well" : "failed";
+}
+
 std::string labels_of(const std::vector<std::string>& devices, const Inventory& inventory) {
   std::string text;
   for (const std::string& device : devices) text += (text.empty() ? "" : ", ") + label_of(inventory, device);

@@ -12,6 +12,10 @@ namespace remuda::cli {
 /// Its name and its command, cut to a few words.
 std::string what_text(const pool::Job& job);
 
+/// How it ended, for a sentence about it: "was cancelled by root". Where the pool does not tell, as of another user's:
+/// "was cancelled", "failed" or "ended well".
+std::string end_text(const pool::Job& job);
+
 /// "gpu:0, gpu:3", by label; the id of a device that is not in the machine any more.
 std::string labels_of(const std::vector<std::string>& devices, const Inventory& inventory);
 

@@ -33,11 +33,15 @@ std::string moment_text(double at_s, double now_s) {
 std::string numbers_text(const std::vector<int64_t>& jobs) { return fmt::format("{}", fmt::join(jobs, ", ")); }
 
 std::string request_text(const place::Request& request) {
-  const std::string devices = counted(request.count, "device");
+  std::string devices = counted(request.count, "device");
+  if (!request.devices.empty()) devices += fmt::format(" of {}", fmt::join(request.devices, ", "));
   const std::string part = request.share < 1 ? fmt::format("{:.0f} % of ", request.share * 100) : "";
   const std::string which = conditions_text(request, request.count > 1);
   const std::string host = host_text(request);
-  return part + devices + (which == "can be taken" ? "" : " that " + which) + (host.empty() ? "" : ", " + host);
+  std::string text = part + devices + (which == "can be taken" ? "" : " that " + which);
+  if (request.link != place::LinkNeed::any) text += fmt::format(", joined by {}", to_string(request.link));
+  if (request.any_model && request.count > 1) text += ", of any model";
+  return text + (host.empty() ? "" : ", " + host);
 }
 
 std::string exit_text(const pool::Job& job) {
@@ -173,7 +177,7 @@ void add_show(Program& program) {
   auto flags = std::make_shared<ShowFlags>();
   CLI::App& command = program.add("show", "Show all that is known of a job, also of one that has ended",
                                   [flags] { return show(*flags); });
-  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->required();
+  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->delimiter(',')->required();
   command.add_flag("--json", flags->json,
                    "Print as JSON: the record of the pool, with \"stage\", \"exit\" and \"ran_s\"");
   add_machine_options(command, flags->machine);

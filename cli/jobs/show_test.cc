@@ -54,6 +54,16 @@ TEST(Show, SaysWhenAWaitingJobBegins) {
   EXPECT_THAT(text, AllOf(HasSubstr("state       paused\n"), HasSubstr(", in 2 h\n"), Not(HasSubstr("exit"))));
 }
 
+TEST(Show, SaysAllThatAJobAsksFor) {
+  pool::Job job;
+  job.request.devices = {"gpu:3"};
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s), HasSubstr("asks for    1 device of gpu:3\n"));
+  job.request = {
+      .count = 2, .model = "*A100*", .link = place::LinkNeed::nvlink, .any_model = true, .devices = {"0", "1", "2"}};
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s),
+              HasSubstr("asks for    2 devices of 0, 1, 2 that are called '*A100*', joined by nvlink, of any model\n"));
+}
+
 TEST(Show, SaysWhatAJobHasOfTheHostAndWhatKeepsItToThat) {
   pool::Job job = ended();
   job.cores = {0, 1, 2, 5};

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/jobs/job_name.h"
+#include "cli/jobs/job_text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "pool/lifeline.h"
@@ -48,7 +49,7 @@ int status_of(const std::vector<pool::Job>& jobs) {
     const int status = exit_status_of(job);
     if (status == 0) continue;
     const std::string which = is_array(job) ? fmt::format("array {}:", job.id) : "job " + name_of(job);
-    fmt::print(stderr, "remuda: {} {}\n", which, job.why.empty() ? "failed" : job.why);
+    fmt::print(stderr, "remuda: {} {}\n", which, end_text(job));
     return status;
   }
   return 0;
@@ -91,7 +92,7 @@ Result<int> wait(const WaitFlags& flags) {
 void add_wait(Program& program) {
   auto flags = std::make_shared<WaitFlags>();
   CLI::App& command = program.add("wait", "Wait until jobs have ended", [flags] { return wait(*flags); });
-  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->required();
+  command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->delimiter(',')->required();
   command.add_option("--timeout", flags->timeout, "Stop waiting after so long: 90s, 15m, 2h")->type_name("TIME");
   add_machine_options(command, flags->machine);
   command.footer(

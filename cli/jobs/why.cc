@@ -7,6 +7,7 @@
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/job_text.h"
 #include "cli/jobs/pool_machine.h"
+#include "cli/jobs/show.h"
 #include "cli/jobs/wait_report.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
@@ -40,7 +41,7 @@ std::string running_text(const Inventory& inventory, const pool::PoolState& stat
 }
 
 std::string ended_text(const pool::Job& job) {
-  return fmt::format("Job {} ended {} ago: {}\n", name_of(job), duration_text(wall_s() - job.ended_s), job.why);
+  return fmt::format("Job {} ended {} ago: {}\n", name_of(job), duration_text(wall_s() - job.ended_s), end_text(job));
 }
 
 /// "failed      3,7-9" for each list of indices that is not empty.
@@ -89,7 +90,7 @@ Result<std::string> why_text(run::Caretaker& caretaker, const std::string& name)
 /// All that is known of the job; of an array, the states of its indices too.
 Result<Json> why_json(run::Caretaker& caretaker, const std::string& name) {
   REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
-  Json json = to_json(job);
+  Json json = job_json(job, caretaker.inventory(), wall_s());
   if (!is_array(job) && job.state == pool::JobState::waiting) {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
     REMUDA_ASSIGN(const WaitReport report, wait_report(caretaker, state, job, wall_s()));
@@ -132,7 +133,7 @@ Result<int> why(const WhyFlags& flags) {
 void add_why(Program& program) {
   auto flags = std::make_shared<WhyFlags>();
   CLI::App& command = program.add("why", "Say why a job waits, or how it ended", [flags] { return why(*flags); });
-  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->required();
+  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->delimiter(',')->required();
   command.add_flag("--json", flags->json, "Print all that is known of them as JSON");
   add_machine_options(command, flags->machine);
   command.footer(
