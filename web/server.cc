@@ -1,5 +1,6 @@
 #include "web/server.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -7,11 +8,11 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <netdb.h>
 #include <optional>
 #include <poll.h>
-#include <set>
 #include <signal.h>
 #include <string_view>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "web/access.h"
 #include "web/connection.h"
@@ -37,12 +39,15 @@ class Http : public httplib::Server {
   /// It takes itself for shut down, and so cuts off streams, unless it knows a socket.
   void begin(int listener) { svr_sock_ = listener; }
   void end() { svr_sock_ = INVALID_SOCKET; }
-  /// False once there is nothing more to be had of the client. Bodies are not read, and what is no request may have any
-  /// length: after such a thing the connection ends, as the rest of it would be taken for the next request.
-  bool answer(Connection& connection, bool& is_closed) {
+  /// False once there is nothing more to be had of the client; `begins` is called when a request's head has come.
+  /// Bodies are not read, and what is no request may have any length: after such a thing the connection ends, as the
+  /// rest of it would be taken for the next request.
+  bool answer(Connection& connection, bool& is_closed, const std::function<void(const httplib::Request&)>& begins) {
     bool may_follow = false;
-    const bool is_answered = call(&Http::process_request, connection, is_closed,
-                                  [&](httplib::Request& request) { may_follow = prepare(request); });
+    const bool is_answered = call(&Http::process_request, connection, is_closed, [&](httplib::Request& request) {
+      begins(request);
+      may_follow = prepare(request);
+    });
     is_closed = is_closed || !may_follow;
     return is_answered;
   }
@@ -153,9 +158,9 @@ class HttpServer : public Server {
       return;
     }
     const std::scoped_lock lock(mutex_);
-    if (clients_.size() >= options_.most_clients) return refuse(client.get());
+    if (!make_room()) return refuse(client.get());
     const int fd = client.release();
-    clients_.insert(fd);
+    clients_.emplace(fd, monotonic_s());
     const NoSignals none;
     try {
       std::thread([this, fd] { attend(Fd(fd)); }).detach();
@@ -164,6 +169,23 @@ class HttpServer : public Server {
       clients_.erase(fd);
       refuse(Fd(fd).get());
     }
+  }
+
+  /// Where there are too many, lets that one go which has for longest had no answer that takes the token: whoever
+  /// cannot show it keeps nobody out by many connections. Threads of such clients may still be about to end.
+  bool make_room() {
+    if (clients_.size() < options_.most_clients) return true;
+    const auto oldest = std::ranges::min_element(clients_, {}, [](const auto& client) { return client.second; });
+    if (oldest->second == kNever_s || threads_ >= 2 * options_.most_clients) return false;
+    ::shutdown(oldest->first, SHUT_RDWR);
+    clients_.erase(oldest);
+    return true;
+  }
+
+  /// Unless it was let go.
+  void note(int client, double since_s) {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = clients_.find(client); found != clients_.end()) found->second = since_s;
   }
 
   void refuse(int client) const {
@@ -175,9 +197,12 @@ class HttpServer : public Server {
     const int fd = socket.get();
     {
       Connection connection(std::move(socket), tls_ ? tls_->get() : nullptr);
+      const auto begins = [&](const httplib::Request& request) {
+        if (is_authorized(request.get_header_value("Authorization"), gate_.token)) note(fd, kNever_s);
+      };
       bool is_closed = !connection.open();
-      while (!is_closed && connection.next_request() && http_.answer(connection, is_closed)) {
-      }
+      while (!is_closed && connection.next_request() && http_.answer(connection, is_closed, begins))
+        note(fd, monotonic_s());
       const std::scoped_lock lock(mutex_);
       clients_.erase(fd);  // before it is closed, and another client may get its number
     }
@@ -189,7 +214,7 @@ class HttpServer : public Server {
   /// Waits until the last client's thread needs this object no more.
   void let_go() {
     std::unique_lock lock(mutex_);
-    for (const int fd : clients_) ::shutdown(fd, SHUT_RDWR);
+    for (const auto& [fd, _] : clients_) ::shutdown(fd, SHUT_RDWR);
     left_.wait(lock, [this] { return threads_ == 0; });
   }
 
@@ -202,8 +227,9 @@ class HttpServer : public Server {
   Http http_;
   std::mutex mutex_;
   std::condition_variable left_;
-  std::set<int> clients_;  ///< their sockets
-  int threads_ = 0;
+  /// Their sockets, and since when each has had no answer that takes the token: kNever_s while it has one.
+  std::map<int, double> clients_;
+  size_t threads_ = 0;
 };
 
 /// What was asked for is permitted.

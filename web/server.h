@@ -1,7 +1,8 @@
 // Server: the page and its data over HTTP, for those who have the token.
 //
 // A thread per client, of which there are only so many. What each may take of it, in bytes and in time, is bounded
-// (connection.h), so one that is slow or hostile keeps nobody else from an answer.
+// (connection.h), so one that is slow or hostile keeps nobody else from an answer; and where all places are taken,
+// those who have not shown the token make room.
 #pragma once
 
 #include <memory>

@@ -258,7 +258,7 @@ TEST(WebServer, FiftyViewersAndMore) {
 }
 
 TEST(WebServer, TooManyAreToldToComeBack) {
-  const Served served({.most_clients = 8});
+  Served served({.most_clients = 8});
   std::vector<Raw> viewers;
   for (int i = 0; i < 4; ++i) {
     viewers.emplace_back(served.port()).say(request("/api/events"));
@@ -268,11 +268,28 @@ TEST(WebServer, TooManyAreToldToComeBack) {
   EXPECT_EQ(fifth->status, 503);
   EXPECT_EQ(fifth->get_header_value("Retry-After"), "10");
   EXPECT_EQ(served.status("/api/snapshot"), 200) << "streams leave room for others";
-  std::vector<Raw> silent;
-  for (int i = 0; i < 4; ++i) silent.emplace_back(served.port()).say("GET");
+  served.source.set(Json{{"version", 1}, {"host", std::string(8 << 20, 'x')}});  // more than the sockets hold
+  for (int i = 0; i < 4; ++i) {
+    viewers.emplace_back(served.port()).say(request("/api/snapshot"));
+    EXPECT_THAT(viewers.back().hear(), StartsWith("HTTP/1.1 200"));
+  }
   const std::string ninth = Raw(served.port()).hear();
   EXPECT_THAT(ninth, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(ninth, HasSubstr("Retry-After: 5"));
+}
+
+TEST(WebServer, WhoDoesNotShowTheTokenTakesNobodysPlace) {
+  const Served served({.most_clients = 8});
+  Raw viewer(served.port());
+  EXPECT_THAT(viewer.say(request("/api/events")).hear(), StartsWith("HTTP/1.1 200"));
+  std::vector<Raw> others;
+  for (int i = 0; i < 8; ++i) {
+    others.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
+    others.emplace_back(served.port()).say("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(served.status("/api/snapshot"), 200);
+  }
+  EXPECT_EQ(others.front().hear(), "") << "it was let go";
+  EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 1\n"));
 }
 
 TEST(WebServer, SilentAndSlowClientsBlockNobody) {
