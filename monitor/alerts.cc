@@ -20,15 +20,21 @@ constexpr double kMemoryFree = 0.93;  ///< an alert ends below this: what is at 
 constexpr double kRisingOver_s = 600;
 constexpr double kRunWaits = 0.1, kDiskFree = 0.1;
 
-/// "ana (job 7)", of all that hold it.
+/// "ana (job 7)", of all that hold it; of a hundred with small parts of it, the first.
 std::string holders(const Device& device, const pool::PoolState& pool) {
+  constexpr size_t kMostNamed = 8;
   std::vector<std::string> names;
+  size_t others = 0;
   for (const pool::Lease& lease : pool.leases) {
     if (lease.device != device.id) continue;
+    if (names.size() == kMostNamed) {
+      ++others;
+      continue;
+    }
     const pool::Job* const job = pool.find(lease.job);
     names.push_back(fmt::format("{} (job {})", job ? job->user : "somebody", lease.job));
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}{}", fmt::join(names, ", "), others == 0 ? "" : fmt::format(" and {} more", others));
 }
 
 /// The oldest; null: nobody holds it.

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/testing/scratch_folder.h"
+#include "monitor/attention.h"
 #include "monitor/idle_jobs.h"
 #include "monitor/testing/alerts_test.h"
 
@@ -44,6 +46,20 @@ TEST_F(AlertsTest, OneThatIsLittleUsed) {
   device().status.busy = 0;
   watch(31 * 60);
   EXPECT_THAT(rules(), ElementsAre("held and idle")) << "and not both";
+}
+
+TEST_F(AlertsTest, OfAHundredWhoHoldPartsOfADeviceTheFirstAreNamed) {
+  hold();
+  pool_.jobs[0].user = std::string(32, 'a');
+  pool_.leases.resize(100, pool_.leases[0]);
+  device().status.busy = 0;
+  watch(31 * 60);
+  ASSERT_THAT(rules(), ElementsAre("held and idle"));
+  EXPECT_THAT(alerts_.active()[0].text, testing::HasSubstr("a (job 7) and 92 more holds gpu:0"));
+  const ScratchFolder folder;
+  ASSERT_TRUE(write_alerts(folder.path(), alerts_.active(), now_s_));
+  const auto read = read_alerts(folder.path());
+  ASSERT_TRUE(read) << read.error().message;
 }
 
 TEST_F(AlertsTest, AnIdleDeviceSaysWhyAndWhatComesOfIt) {
