@@ -178,6 +178,17 @@ TEST_F(Admission, LimitsDeviceHoursBySpeed) {
   EXPECT_THAT(look(kMonday + 7 * kDay_s), ElementsAre(3)) << "Monday is not one of these seven days any more";
 }
 
+TEST_F(Admission, DeviceHoursOfAClockThatWasSetBackDoNotCount) {
+  set_policy("[[limit]]\ndevice_hours = 10\n");
+  add("ada", 1, kMonday);
+  EXPECT_THAT(look(kMonday), ElementsAre(1));
+  finish(1, kMonday + 365 * kDay_s);
+  add("ada", 1, kMonday + 365 * kDay_s);
+  EXPECT_THAT(look(kMonday + 365 * kDay_s), IsEmpty()) << "it has had seven days";
+  EXPECT_THAT(look(kMonday + kHour_s), ElementsAre(2)) << "none of these days has come yet";
+  EXPECT_DOUBLE_EQ(spent_s(state, "ada", kMonday + kHour_s), 0);
+}
+
 TEST_F(Admission, IsNotForRoot) {
   set_policy("[[limit]]\npriority = 0\ndevices = 0\nwaiting = 0\nlongest = \"1h\"\n");
   Job job = test_job("root", 4);

@@ -25,6 +25,11 @@ constexpr int64_t kDaysBefore = 6;
 
 int64_t day_of(double at_s) { return static_cast<int64_t>(std::floor(at_s / kDay_s)); }
 
+/// One that is yet to come is of a clock that was set back since: it would count until then.
+bool is_of_week(const Spent& spent, double now_s) {
+  return spent.day >= day_of(now_s) - kDaysBefore && spent.day <= day_of(now_s);
+}
+
 double speed_of(const Job& job, const std::string& device) {
   const auto place = std::ranges::find(job.devices, device) - job.devices.begin();
   return static_cast<size_t>(place) < job.speeds.size() ? job.speeds.at(static_cast<size_t>(place)) : 1;
@@ -51,7 +56,7 @@ void add_spent(PoolState& state, const std::string& user, int64_t day, double se
 }
 
 void spend(PoolState& state, const Job& job, double until_s, double now_s) {
-  std::erase_if(state.spent, [&](const Spent& spent) { return spent.day < day_of(now_s) - kDaysBefore; });
+  std::erase_if(state.spent, [&](const Spent& spent) { return !is_of_week(spent, now_s); });
   for (const Lease& lease : state.leases)
     if (lease.job == job.id)
       for_each_day(lease, job, until_s, now_s,
@@ -89,7 +94,7 @@ void charge(PoolState& state, const Job& job, const Policy& policy, double ended
 double spent_s(const PoolState& state, const std::string& user, double now_s) {
   double seconds = 0;
   for (const Spent& spent : state.spent)
-    if (spent.user == user && spent.day >= day_of(now_s) - kDaysBefore) seconds += spent.device_s;
+    if (spent.user == user && is_of_week(spent, now_s)) seconds += spent.device_s;
   for (const Lease& lease : state.leases)
     if (const Job* job = state.find(lease.job); job && job->user == user)
       for_each_day(lease, *job, now_s, now_s, [&](int64_t, double more) { seconds += more; });
