@@ -49,6 +49,8 @@ TEST_F(Transitions, SubmitRefusesToWaitForNobodyAndForTheFailed) {
   end(state, 1, {.exit_status = 3, .why = "exit status 3"}, policy, 101);
   later.after = {1};
   EXPECT_EQ(refusal(later), "job 1, which should end well before, did not: exit status 3");
+  ++later.uid;
+  EXPECT_EQ(refusal(later), "job 1, which should end well before, did not: it failed") << "another user's";
 }
 
 TEST_F(Transitions, SubmitKeepsForeignTextHarmless) {
