@@ -31,7 +31,7 @@ Result<void> UseStore::write(const std::vector<LeaseUse>& uses) {
       database_->prepare("INSERT INTO use (job, device, since_s, last_s, record) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
                          "(job, device, since_s) DO UPDATE SET last_s = excluded.last_s, record = excluded.record"));
   for (const LeaseUse& use : uses) {
-    const std::string record = fields::write(use).dump();
+    const std::string record = to_line(fields::write(use));
     put.bind(1, use.job);
     put.bind(2, use.device);
     put.bind(3, use.since_s);

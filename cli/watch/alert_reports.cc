@@ -24,7 +24,7 @@ void log(const monitor::Alert& alert) {
 
 process::Environment variables_of(const monitor::Alert& alert) {
   return {{env::alert_state.name, alert.ended_s > 0 ? "ended" : "begun"},
-          {env::alert.name, fields::write(alert).dump()},
+          {env::alert.name, to_line(fields::write(alert))},  // names of folders may be no UTF-8
           {env::alert_text.name, alert.text}};
 }
 
