@@ -1,23 +1,30 @@
 #include "agent/adopt.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <optional>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/testing/scratch_folder.h"
 #include "pool/pool.h"
 #include "pool/transitions.h"
+#include "process/testing/child_output.h"
 
 namespace remuda::agent {
 namespace {
 
 mode_t mode_of(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
 }
 
 pool::Job job_of(pool::PoolState& state, pool::JobState job_state) {
-  pool::Job job{.id = state.next_job++, .user = "ada", .state = job_state, .keeper = process::own_process_id()};
+  pool::Job job{.id = state.next_job++,
+                .user = "ada",
+                .uid = static_cast<int>(::getuid()),
+                .state = job_state,
+                .keeper = process::own_process_id()};
   job.request.count = 1;
   return job;
 }
@@ -68,6 +75,29 @@ TEST_F(AdoptTest, KeepsTheLeasesAndEndsWhatWaits) {
   EXPECT_EQ(state->leases.size(), 1U);
   EXPECT_EQ((*pool->find(2))->why, "its pool went over to the agent: submit it again");
   EXPECT_EQ((*pool->find(3))->state, pool::JobState::ended);
+}
+
+TEST_F(AdoptTest, WhatDoesNotHaveThePoolOpenIsNobodysKeeper) {
+  process::ChildProcess child = process::family();
+  const auto name = [&](const process::ProcessId& keeper, int uid) {
+    EXPECT_TRUE(users_->change([&](pool::PoolState& state) -> Result<void> {
+      pool::Job job = job_of(state, pool::JobState::running);
+      job.keeper = keeper;
+      job.uid = uid;
+      state.leases.push_back({job.id, fmt::format("gpu:{}", job.id), 1, 10, 0});
+      state.jobs.push_back(std::move(job));
+      return {};
+    }));
+  };
+  const int own = static_cast<int>(::getuid());
+  name(process::process_id(child.pid()).value(), own);
+  name(process::own_process_id(), own + 1);
+  ASSERT_TRUE(adopt_pool(pool_));
+  auto pool = pool::Pool::open(pool_);
+  ASSERT_TRUE(pool) << pool.error().message;
+  ASSERT_EQ(pool->read()->leases.size(), 1U) << "of the job whose keeper has it open";
+  for (const int64_t forged : {4, 5})
+    EXPECT_EQ((*pool->find(forged))->why, "its record names a process that does not keep it");
 }
 
 TEST_F(AdoptTest, ThoseWhoHadItOpenCanNoLongerChangeIt) {
