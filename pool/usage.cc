@@ -25,7 +25,7 @@ constexpr int64_t kDaysBefore = 6;
 
 int64_t day_of(double at_s) { return static_cast<int64_t>(std::floor(at_s / kDay_s)); }
 
-/// One that is yet to come is of a clock that was set back since: it would count until then.
+/// A day that is yet to come is of a clock that was set back since, or is behind now: it does not count, and is kept.
 bool is_of_week(const Spent& spent, double now_s) {
   return spent.day >= day_of(now_s) - kDaysBefore && spent.day <= day_of(now_s);
 }
@@ -56,7 +56,7 @@ void add_spent(PoolState& state, const std::string& user, int64_t day, double se
 }
 
 void spend(PoolState& state, const Job& job, double until_s, double now_s) {
-  std::erase_if(state.spent, [&](const Spent& spent) { return !is_of_week(spent, now_s); });
+  std::erase_if(state.spent, [&](const Spent& spent) { return spent.day < day_of(now_s) - kDaysBefore; });
   for (const Lease& lease : state.leases)
     if (lease.job == job.id)
       for_each_day(lease, job, until_s, now_s,
