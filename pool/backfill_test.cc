@@ -43,6 +43,15 @@ TEST_F(Backfill, LetsAJobPassThatEndsInTime) {
   EXPECT_THAT(look(5100), ElementsAre(2));
 }
 
+TEST_F(Backfill, WhoHasPassedPassesNobodyOnceItWaitsAgain) {
+  begin();
+  const int64_t fits = add_limited("eve", 2, 3000, 1000);
+  EXPECT_THAT(look(1000), ElementsAre(fits));
+  ASSERT_EQ(job(fits).passed, 2);
+  requeue(state, fits, policy, 2000);
+  EXPECT_EQ(job(fits).passed, 0);
+}
+
 TEST_F(Backfill, SaysWhatWouldLetAJobPass) {
   begin();
   const int64_t late = add_limited("eve", 2, 4101, 1000), endless = add("eve", 1, 1000);

@@ -85,6 +85,8 @@ TEST_F(Cancel, EndsAllJobsOfAnArray) {
   one.array = array;
   const int64_t running = add(one), waiting = add(one), other = add("ada", 3);
   look();
+  EXPECT_EQ(cancel(state, array, job(array).uid + 1, 110).error().message,
+            "job " + std::to_string(array) + " belongs to ada");
   ASSERT_TRUE(cancel(state, array, 0, 110));
   EXPECT_EQ(job(array).state, JobState::ended);
   EXPECT_EQ(job(waiting).state, JobState::ended);

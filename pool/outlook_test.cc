@@ -103,6 +103,9 @@ TEST_F(OutlookTest, StandingsAreInTheOrderOfTurns) {
   const auto turns = waiting_jobs(state, policy, 1100);
   EXPECT_EQ(turns.front()->user, all.front().user);
   EXPECT_EQ(standings_json(state, policy, 1100)["half_life_s"], 1000);
+  const int64_t array = add("cat", 1);
+  state.find(array)->array = array;
+  EXPECT_EQ(standings(state, policy, 1100)[0].waiting, 1u) << "an array is no job that waits for devices";
 }
 
 }  // namespace

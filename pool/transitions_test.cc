@@ -123,6 +123,14 @@ TEST_F(Transitions, UsageFadesByHalfInAHalfLife) {
   EXPECT_EQ(usage_of(state, "bob", policy, 100), 0);
 }
 
+TEST_F(Transitions, WhatWasChargedBeforeFadesWhereMoreIsCharged) {
+  state.usage = {{"ada", 1000, 100 - 7 * kDay}};
+  add("ada", 1);
+  look();
+  end(state, 1, {}, policy, 100);
+  EXPECT_NEAR(usage_of(state, "ada", policy, 100), 500, 1e-6);
+}
+
 TEST_F(Transitions, UsageCountsWhatRunsNow) {
   Job half = test_job("ada", 2, 0.5);
   add(half);

@@ -160,6 +160,8 @@ TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperGetsAnotherOnceItIsGrantedItsDevice
   EXPECT_THAT(look(), ElementsAre(id, other));
   EXPECT_TRUE(needs_keeper(job(id)));
   EXPECT_EQ(take_over(state, id, job(id).uid + 1, keeper).error().message, fmt::format("job {} belongs to ada", id));
+  EXPECT_EQ(take_over(state, id, 0, keeper).error().message, fmt::format("job {} belongs to ada", id))
+      << "root keeps no job of a user";
   EXPECT_FALSE(take_over(state, id, job(id).uid, {})) << "no process";
   process::ProcessId next = keeper;
   next.pid += 1;
