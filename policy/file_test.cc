@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tuple>
 
@@ -9,6 +10,8 @@
 
 namespace remuda::policy {
 namespace {
+
+using testing::HasSubstr;
 
 std::string error_of(const std::string& text) {
   const auto policy = parse_policy(text, "policy.toml");
@@ -124,6 +127,8 @@ TEST(PolicyFile, NamesTheHealthProbe) {
   ASSERT_TRUE(policy) << policy.error().message;
   EXPECT_EQ(policy->health.probe, "check-gpu --quick");
   EXPECT_EQ(policy->health.probe_timeout_s, 5);
+  EXPECT_THAT(error_of("[health]\nprobe = \"check-gpu\\u0000--quick\"\n"), HasSubstr("it must be a command"))
+      << "a shell would see the first part of it";
   EXPECT_EQ(error_of("[health]\nprobe = \"\"\n"),
             "policy.toml:2: health.probe is ''; it must be a command such as \"/usr/local/sbin/check-gpu\"");
   EXPECT_EQ(error_of("[health]\ntimeout = \"11m\"\n"),
@@ -176,6 +181,8 @@ TEST(PolicyFile, IsNotReadWhereOthersCouldWriteIt) {
   std::filesystem::permissions(path, std::filesystem::perms(0664));
   EXPECT_EQ(read_policy(path).error().message,
             path + " can be written by others; make it root's: chown root " + path + " && chmod 644 " + path);
+  std::filesystem::permissions(path, std::filesystem::perms(0646));
+  EXPECT_FALSE(read_policy(path)) << "not by its group, but by all others";
   EXPECT_FALSE(read_policy(folder.path("none.toml")));
 }
 

@@ -18,6 +18,7 @@ TEST(Hours, MeetATimeWithinThem) {
   EXPECT_TRUE(kOffice.meet(kMonday, kMonday + 8 * kHour_s + 1, 0));
   EXPECT_TRUE(kOffice.meet(kMonday + 12 * kHour_s, kMonday + 12 * kHour_s + 1, 0));
   EXPECT_FALSE(kOffice.meet(kMonday + 18 * kHour_s, kMonday + 20 * kHour_s, 0)) << "begins as they end";
+  EXPECT_TRUE(kOffice.meet(kMonday + 8 * kHour_s, kMonday + 8 * kHour_s, 0)) << "the moment in which they begin";
   EXPECT_FALSE(kOffice.meet(kMonday + 5 * kDay_s, kMonday + 7 * kDay_s, 0)) << "a weekend";
   EXPECT_TRUE(kOffice.meet(kMonday + 5 * kDay_s, kForever, 0));
 }
