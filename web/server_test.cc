@@ -62,6 +62,8 @@ class Raw {
   explicit Raw(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int holds = 64 << 10;  // the kernel lets a socket grow to as much as it is set to: tens of MB on some machines
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &holds, sizeof holds);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     const timeval patience{.tv_sec = 20};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -269,6 +271,7 @@ TEST(WebServer, TooManyAreToldToComeBack) {
   EXPECT_EQ(fifth->get_header_value("Retry-After"), "10");
   EXPECT_EQ(served.status("/api/snapshot"), 200) << "streams leave room for others";
   served.source.set(Json{{"version", 1}, {"host", std::string(8 << 20, 'x')}});  // more than the sockets hold
+  for (size_t size = 0; size < (8 << 20); size = served.get("/api/snapshot")->body.size()) ::usleep(10'000);
   for (int i = 0; i < 4; ++i) {
     viewers.emplace_back(served.port()).say(request("/api/snapshot"));
     EXPECT_THAT(viewers.back().hear(), StartsWith("HTTP/1.1 200"));
