@@ -89,6 +89,8 @@ TEST(WebAccess, AnOriginIsOwnOrNone) {
   for (const char* other :
        {"null", "http://localhost:2", "https://localhost:1", "http://evil.example", "http://localhost:1/"})
     EXPECT_FALSE(is_own_origin(other, "http", "localhost:1")) << other;
+  EXPECT_TRUE(is_own_origin("https://localhost:1", "https", "localhost:1"));
+  EXPECT_FALSE(is_own_origin("http://localhost:1", "https", "localhost:1")) << "what anybody on the way can write";
 }
 
 TEST(WebAccess, LoopbackIsByAddress) {

@@ -18,6 +18,7 @@ namespace remuda::web {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kToken = "0123456789abcdef";
@@ -124,6 +125,17 @@ TEST(WebServer, TakesNoBodyForARequest) {
   }
 }
 
+TEST(WebServer, ReadsNoMoreOfARequestThanItsLimit) {
+  const Served served;
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "X-" + std::to_string(i) + ": " + std::string(90, 'x') + "\r\n";
+  Raw client(served.port());
+  EXPECT_THAT(client.say(request("/page.css", many)).hear(), Not(HasSubstr(" 200 ")));
+  Raw other(served.port());
+  for (int i = 0; i < 100; ++i)  // the limit is one request's, not the connection's
+    EXPECT_THAT(other.say(request("/api/none")).hear("nothing here\"}"), HasSubstr(" 404 ")) << i;
+}
+
 TEST(WebServer, ServesThePageToAnybodyWithItsRules) {
   const Served served;
   const auto page = served.get("/", {});
@@ -143,11 +155,14 @@ TEST(WebServer, ServesThePageToAnybodyWithItsRules) {
 
 TEST(WebServer, DataIsForThoseWithTheToken) {
   const Served served;
-  for (const char* path : {"/api/snapshot", "/api/history", "/api/set", "/api/events", "/api/none"}) {
+  for (const char* path :
+       {"/api/snapshot", "/api/history", "/api/set", "/api/events", "/api/none", "/metrics", "/metrics/dcgm"}) {
     EXPECT_EQ(served.status(path, {}), 401) << path;
     EXPECT_EQ(served.status(path, {{"Authorization", "Bearer 0123456789abcdee"}}), 401) << path;
     EXPECT_EQ(served.status(path, {{"Cookie", std::string("token=") + kToken}}), 401) << path;
     EXPECT_EQ(served.status(path + std::string("?token=") + kToken, {}), 401) << path;
+    EXPECT_THAT(Raw(served.port()).say(request(path, "Authorization: Bearer another\r\n")).hear(), HasSubstr(" 401 "))
+        << path << ": which of two counts, others may see in another way";
   }
   const auto snapshot = served.get("/api/snapshot");
   ASSERT_TRUE(snapshot);
@@ -291,14 +306,28 @@ TEST(WebServer, WhoDoesNotShowTheTokenTakesNobodysPlace) {
     others.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
     others.emplace_back(served.port()).say("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n");
     int status = served.status("/api/snapshot");
-    for (int tries = 0; status == 503 && tries < 1000;
-         ++tries, ::usleep(10'000))  // until threads of the first have ended
+    for (int tries = 0; status == 503 && tries < 1000; ++tries) {
+      ::usleep(10'000);  // threads of those that were let go are about to end
       status = served.status("/api/snapshot");
+    }
     EXPECT_EQ(status, 200);
   }
   EXPECT_EQ(others.front().hear(), "") << "it was let go";
   served.source.set(Json{{"version", 1}, {"time_s", 5}});
   EXPECT_THAT(viewer.hear("id: 2\n"), HasSubstr("id: 2\n")) << "whoever has shown it stays";
+}
+
+TEST(WebServer, ViewersThatHaveLeftMakeRoom) {
+  Served served({.most_clients = 2});  // one of which may be a viewer
+  for (int viewer = 0; viewer < 3; ++viewer) {
+    std::string heard;
+    for (int tries = 0; tries < 1000 && heard.find("HTTP/1.1 200") == std::string::npos; ++tries) {
+      served.source.set(Json{{"version", 1}, {"time_s", tries}});  // who has left is noticed when there is news
+      heard = Raw(served.port()).say(request("/api/events")).hear();
+      if (tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_THAT(heard, StartsWith("HTTP/1.1 200")) << viewer;
+  }
 }
 
 TEST(WebServer, SilentAndSlowClientsBlockNobody) {
@@ -343,6 +372,7 @@ TEST(WebServer, BeyondThisMachineOnlyWithTls) {
   EXPECT_FALSE(Server::open({.address = "evil.example", .token = kToken}, source));
   const auto half = Server::open({.token = kToken, .certificate = "cert.pem"}, source);
   ASSERT_FALSE(half);
+  EXPECT_FALSE(Server::open({.token = kToken, .key = "key.pem"}, source)) << "it would be served without TLS";
   const auto none = Server::open({.token = kToken, .certificate = "/none.pem", .key = "/none.pem"}, source);
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("/none.pem: cannot be used as a certificate"));
