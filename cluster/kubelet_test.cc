@@ -81,6 +81,18 @@ TEST_F(KubeletTest, ItsDevicesAreItsPods) {
                                    {{"", "", "u-2", "main"}, {"ml", "train-0", "u-1", "side"}}}));
 }
 
+TEST_F(KubeletTest, APodThatHasADeviceTwiceIsNamedOnce) {
+  folder_.write("checkpoint", R"({"Data": {"PodDeviceEntries": [
+    {"PodUID": "u-1", "ContainerName": "main", "DeviceIDs": ["GPU-2::0", "GPU-2::1"]},
+    {"PodUID": "u-1", "ContainerName": "side", "DeviceIDs": ["GPU-2::2"]}]}})");
+  EXPECT_THAT(look(),
+              ElementsAre(pool::Allocation{"GPU-2",
+                                           "Kubernetes",
+                                           "pod ml/train-0",
+                                           "a pod (kubectl)",
+                                           {{"ml", "train-0", "u-1", "main"}, {"ml", "train-0", "u-1", "side"}}}));
+}
+
 TEST_F(KubeletTest, AFileOfOneThatIsNotThereAnyMoreCountsForNothing) {
   std::filesystem::remove_all(folder_.path("cgroup/kubepods.slice"));
   EXPECT_THAT(look(), IsEmpty());
@@ -88,7 +100,8 @@ TEST_F(KubeletTest, AFileOfOneThatIsNotThereAnyMoreCountsForNothing) {
 
 TEST_F(KubeletTest, AllGpusAreItsWhereItsFileCannotBeRead) {
   folder_.write("checkpoint", "{");
-  EXPECT_THAT(look(), SizeIs(4));
+  box_.devices.push_back({.id = "cpu:0", .kind = DeviceKind::cpu});
+  EXPECT_THAT(look(), SizeIs(4)) << "no kubelet gives out a CPU";
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
 #include "cluster/slurm.h"
 
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/testing/manual_clock.h"
 #include "base/testing/scratch_folder.h"
+#include "process/stat.h"
 
 namespace remuda::cluster {
 namespace {
@@ -144,6 +149,44 @@ TEST_F(SlurmTest, IsAskedEveryFewSecondsAtTheMost) {
   const size_t asked = asked_.size();
   slurm_.allocations(box_);
   EXPECT_EQ(asked_.size(), asked);
+}
+
+/// A process of that name and user, until the test ends.
+class NamedProcess {
+ public:
+  NamedProcess(const char* name, uid_t user) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    const bool is_made = ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::setresuid(user, user, user) == 0 &&
+                         ::prctl(PR_SET_NAME, name) == 0;
+    while (is_made) ::pause();
+    ::_exit(1);
+  }
+  NamedProcess(const NamedProcess&) = delete;
+  ~NamedProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  bool is_ready(std::string_view name) const {
+    for (int tries = 0; tries < 1000; ++tries, ::usleep(5000))
+      if (const auto stat = process::process_stat(pid_); stat && stat->name == name) return true;
+    return false;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(SlurmHere, ADaemonOfSlurmIsOneOfRoot) {
+  const auto is_here = slurm_here().is_here;
+  if (is_here()) GTEST_SKIP() << "there is one here";
+  constexpr uid_t kNobody = 65534;
+  const NamedProcess other("slurmd", ::geteuid() == 0 ? kNobody : ::geteuid());
+  ASSERT_TRUE(other.is_ready("slurmd"));
+  EXPECT_FALSE(is_here()) << "what any user can start takes no device from others";
+  if (::geteuid() != 0) return;
+  const NamedProcess own("slurmd", 0);
+  ASSERT_TRUE(own.is_ready("slurmd"));
+  EXPECT_TRUE(is_here());
 }
 
 }  // namespace

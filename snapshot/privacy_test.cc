@@ -32,6 +32,9 @@ TEST(SnapshotPrivacy, OthersGo) {
   Json json = snapshot();
   hide_from("carol", json);
   EXPECT_EQ(to_line(json).find("secret"), std::string::npos) << to_line(json);
+  json = snapshot();
+  hide_from("an", json);
+  EXPECT_EQ(to_line(json).find("secret"), std::string::npos) << "ana is another";
 }
 
 TEST(SnapshotPrivacy, WhoHoldsWhatStays) {
