@@ -176,8 +176,11 @@ Result<Series> History::read(const std::string& device, double from_s, double to
   size_t level = 0;
   while (level + 1 < kLevels.size() && from < now_s - kLevels[level].kept_s) ++level;
   const auto [step, kept] = kLevels[level];
-  const int64_t merged = (to - from) / step / std::max<int64_t>(1, static_cast<int64_t>(at_most) - 1) + 1;
-  const int64_t first = std::max(from / step, (now_s - kept) / step) / merged * merged;
+  // Times beyond all that is kept make no step longer: what is read begins with a whole number of steps since 1970.
+  const int64_t begin_s = std::max(from, now_s - kept), length_s = std::min(to, now_s + kept) - begin_s;
+  const int64_t merged =
+      std::max<int64_t>(0, length_s) / step / std::max<int64_t>(1, static_cast<int64_t>(at_most) - 1) + 1;
+  const int64_t first = begin_s / step / merged * merged;
   const int64_t end = std::min((to + step - 1) / step, now_s / step + 1);
   Series series{static_cast<double>(first * step), static_cast<double>(step * merged), {}};
   if (end <= first) return series;

@@ -73,6 +73,17 @@ TEST_F(HistoryTest, KeepsTenSecondsForADayAndAMinuteForAMonth) {
   EXPECT_THAT(minutes, ElementsAre(89.5F, 149.5F));
 }
 
+TEST_F(HistoryTest, ReadsNoMoreThanIsKeptHoweverMuchIsAskedFor) {
+  fill(5);
+  constexpr double kMonth_s = 30 * 86400, kHour_s = 3600;
+  for (const size_t at_most : {2, 6}) {
+    EXPECT_LE(read(-kStart_s, 5, at_most).size(), at_most);
+    EXPECT_GE(start_s_, -3 * kMonth_s) << "not the years since 1970";
+    EXPECT_LE(read(0, 7e6, at_most).size(), at_most);
+    EXPECT_GE(start_s_, -3 * kHour_s) << "whatever the time to come";
+  }
+}
+
 TEST_F(HistoryTest, HasAGapWhereNothingWasRead) {
   fill(2);
   fill(1, 4);
