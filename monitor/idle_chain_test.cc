@@ -161,6 +161,12 @@ TEST(IdleChain, SparesWhoIsExemptAndWhatIsNotKnown) {
   exempt.busy(0);
   exempt.watch(200);
   EXPECT_EQ(exempt.steps, Steps{});
+  sparing.exempt = {.users = {}, .groups = {"lab"}};
+  Course in_group(sparing);
+  in_group.job().groups = {"users", "lab"};
+  in_group.busy(0);
+  in_group.watch(200);
+  EXPECT_EQ(in_group.steps, Steps{});
   Course unknown(policy(30, 45, 60));
   unknown.watch(200);
   EXPECT_EQ(unknown.steps, Steps{});

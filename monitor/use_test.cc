@@ -61,7 +61,7 @@ TEST(Meter, KnowsOfWaitingWhatTheRunTells) {
   };
   pass(0, 10);
   EXPECT_EQ(meter.alive().begin()->second.waiting_known_s, 0) << "nothing is told";
-  pool.jobs[0].run = {.at_s = kWall_s + 10, .parts = {{"card", 0.5, 0.3}, {"card", 0.25, 0.2}, {"other", 0.25, 0.9}}};
+  pool.jobs[0].run = {.at_s = kWall_s + 10, .parts = {{"card", 0.5, 0.2}, {"card", 0.25, 0.3}, {"other", 0.25, 0.9}}};
   pass(11, 20);
   EXPECT_NEAR(meter.alive().begin()->second.waiting_known_s, 10, 1e-6);
   EXPECT_NEAR(meter.alive().begin()->second.waiting_s, 2, 1e-6);
@@ -101,6 +101,13 @@ TEST(Meter, AddsUpWhatALeaseUsed) {
   EXPECT_EQ(use.energy_joules, 250) << "by the counter, not by the power";
   EXPECT_EQ(use.effective_s, 0.5) << "its power is 0.75 of the limit, and no kernel ran for half of the time";
   EXPECT_EQ(use.user, "ana");
+}
+
+TEST(Meter, TakesThePowerWhereTheCounterOfEnergyWasSetBack) {
+  Meter meter;
+  meter.add(10, kWall_s, machine(card(1, 100, 1000)), pool_of({lease(7)}), nobody);
+  meter.add(11, kWall_s + 1, machine(card(1, 300, 50)), pool_of({lease(7)}), nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).energy_joules, 200) << "the driver was loaded anew";
 }
 
 TEST(Meter, CountsNothingFromBeforeTheLease) {
@@ -151,8 +158,9 @@ TEST(Meter, AddsWhatAnEarlierProcessHasCountedToWhatItCountedItself) {
   Meter meter;
   meter.add(0, kWall_s, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
   meter.add(1, kWall_s + 1, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
-  meter.resume({LeaseUse{.job = 7, .device = "card", .since_s = kWall_s - 100, .held_s = 100}});
+  meter.resume({LeaseUse{.job = 7, .device = "card", .since_s = kWall_s - 100, .held_s = 100, .throttled_s = 20}});
   EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 101);
+  EXPECT_EQ(meter.alive().at({7, "card"}).throttled_s, 20);
 }
 
 /// One that ran on the card.
@@ -193,6 +201,21 @@ TEST(Meter, CountsALeaseThatNoReadingHasSeen) {
   ASSERT_THAT(uses, SizeIs(1));
   EXPECT_EQ(uses[0].held_s, 0.5);
   EXPECT_EQ(uses[0].user, "ana");
+}
+
+TEST(Meter, CountsALeaseOnceThatBeganWhileThePoolWasRead) {
+  Meter meter;
+  const Inventory there = machine(card(1, 100));
+  meter.add(0, kWall_s, there, pool_of({}), nobody);
+  meter.add(1, kWall_s + 1, there, pool_of({lease(7, 1, kWall_s + 1.25)}), nobody);
+  meter.add(2, kWall_s + 2, there, pool_of({}), nobody, std::vector{ended(7, kWall_s + 1.25, kWall_s + 1.75)});
+  EXPECT_THAT(meter.take_ended(), SizeIs(1));
+}
+
+TEST(Meter, DoesNotCountWhatEndedBeforeItsFirstReading) {
+  Meter meter;
+  meter.add(0, kWall_s, machine(card(1, 100)), pool_of({}), nobody, std::vector{ended(7, kWall_s - 60, kWall_s - 1)});
+  EXPECT_THAT(meter.take_ended(), IsEmpty());
 }
 
 TEST(Meter, KeepsTheTurnsOfAJobApart) {
