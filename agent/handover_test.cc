@@ -130,6 +130,26 @@ TEST_F(HandoverTest, WhatAScreenTakesIsItsOwn) {
   lease_ends();
   look();
   EXPECT_THAT(held(), IsEmpty());
+  screen.memory_bytes = Missing{MissingReason::denied, "the driver does not tell"};
+  status_.processes = std::vector<Process>{screen};
+  health_ = {.probe = "exit 3"};
+  lease_ends();
+  look();
+  expect_probe_to_end();
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("its health probe exited with status 3")))
+      << "it is probed as others are";
+}
+
+TEST_F(HandoverTest, AReadingFromBeforeTheProbeHasEndedTellsNothing) {
+  health_ = {.probe = "exit 0"};
+  lease_ends();
+  look();
+  handover_.reading_begins();
+  expect_probe_to_end();
+  handover_.look(box_, &health_, now_s_);
+  EXPECT_THAT(held(), ElementsAre("gpu:0 is looked over after job 1 of ada"));
+  look();
+  EXPECT_THAT(held(), IsEmpty());
 }
 
 TEST_F(HandoverTest, AProcessOnItHoldsItForAsLongAsItRuns) {

@@ -148,6 +148,19 @@ TEST_F(RevivalTest, TriesAgainLaterAndGivesUpWithTheReason) {
   EXPECT_EQ(revival_.next_s(), kNever_s);
 }
 
+TEST_F(RevivalTest, AKeeperThatCameEndsTheCountOfFailures) {
+  script_ = "exit 2";
+  revival_.add(job_of(7));
+  double now_s = 1;
+  for (; begun_.size() < 9; ++now_s) revival_.step(now_s);
+  revival_.step(now_s);
+  revival_.remove(7);
+  revival_.add(job_of(7));  // that keeper is lost, too
+  begun_.clear();
+  EXPECT_THAT(give_up(now_s), SizeIs(1));
+  EXPECT_THAT(begun_, SizeIs(10));
+}
+
 TEST_F(RevivalTest, IsNotHeldUpByOneThatWritesWithoutEnd) {
   ends_ = false;
   script_ = "exec yes";

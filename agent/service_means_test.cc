@@ -88,6 +88,32 @@ TEST_F(ServiceTest, WhatACloudTakesBackEndsItsOwnDrainsAlone) {
   EXPECT_THAT(drains(), testing::ElementsAre(dusty));
 }
 
+TEST_F(ServiceTest, ADeviceThatIsNotCleanKeepsTheDrainOfAnAdministrator) {
+  Inventory box = box_of(2);
+  Process left;
+  left.pid = 1 << 30, left.type = "compute";  // more than a kernel has
+  for (Device& device : box.devices) device.status.processes = std::vector<Process>{left};
+  const auto read = [&] {
+    return *pool::MachineView::open(
+        pool_, [&] { return Result<Inventory>(box); }, [] { return Result<pool::Policy>(); }, false);
+  };
+  service_.reset();
+  auto service = Service::open(pool_, read(), kNow_s, {.handover = Handover(IdleMemory(), start_probe)});
+  ASSERT_TRUE(service);
+  service_.emplace(std::move(*service));
+  const Caller root{0, true, process::own_process_id()};
+  ASSERT_FALSE(apply(root, pool::DrainDevices{{"gpu:1"}, "dusty", "root"})->error);
+  for (int looks = 0; looks < 2; ++looks) {
+    service_->reading_has_begun();
+    service_->take_reading(read(), now_s_ += kHandoverPatience_s + 1);
+  }
+  service_->step(now_s_);
+  std::vector<std::string> reasons;
+  const auto page = wire::parse_page(ask(root, {.ask = wire::Ask::read})->result);
+  for (const pool::Drain& one : page->state.drains) reasons.push_back(one.reason);
+  EXPECT_THAT(reasons, testing::ElementsAre(HasSubstr("is still on it"), "dusty"));
+}
+
 // Nobody asks for anything meanwhile.
 TEST_F(ServiceTest, AGuardComesAndGoesWithThePolicy) {
   const confine::GuardedTree tree;
@@ -207,6 +233,18 @@ TEST_F(UnkeptJobs, GetAKeeperOnceTheyAreGrantedTheirDevices) {
   EXPECT_FALSE(find(waits_)->unkept);
   process::ChildProcess late = process::family();
   EXPECT_TRUE(apply(caller_for(late), pool::TakeOver{waits_})->error);
+}
+
+TEST_F(UnkeptJobs, AreTakenOverFromOutsideOfOtherJobs) {
+  ASSERT_TRUE(is_unkept());
+  starts_ = true;
+  grant();
+  process::ChildProcess member = process::family();
+  submit(caller_for(member));
+  if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
+  const auto refused = apply(caller_for(member), pool::TakeOver{waits_});
+  ASSERT_TRUE(refused && refused->error);
+  EXPECT_THAT(refused->error->message, HasSubstr("start jobs from outside of it"));
 }
 
 TEST_F(UnkeptJobs, AreNoneOfThoseWhoseUsersProcessesCannotBeStarted) {

@@ -59,6 +59,41 @@ TEST_F(ServiceTest, TheEndOfAJobIsNobodyElsesToRepeat) {
                 HasSubstr("kept by another process"));
 }
 
+TEST_F(ServiceTest, ARequestThatIsSentAgainIsKnownByItsUserAndItsId) {
+  process::ChildProcess child = process::family(), other = process::family();
+  const auto job_of = [&](const Caller& caller) {
+    const auto answer = apply(caller, pool::Submit{.job = job_named("one")}, "same");
+    return answer && !answer->error ? wire::parse_applied(answer->result)->job : 0;
+  };
+  EXPECT_EQ(job_of(caller_for(child)), 1);
+  EXPECT_EQ(job_of(caller_for(child)), 1);
+  EXPECT_EQ(job_of(caller_for(other, 1001)), 2) << "it is another user's request";
+  open();
+  EXPECT_EQ(job_of(caller_for(child)), 1) << "the agent before this one had taken it";
+}
+
+TEST_F(ServiceTest, ThatAJobHasBegunIsForItsKeeperToSay) {
+  process::ChildProcess child = process::family(), other = process::family();
+  const int64_t job = submit(caller_for(child));
+  for (const Caller& caller : {caller_for(other), caller_for(other, 1001)}) {
+    (void)apply(caller, pool::RecordProcesses{job, {}});
+    EXPECT_FALSE(find(job)->begun);
+  }
+  (void)apply(caller_for(child), pool::RecordProcesses{job, {}});
+  EXPECT_TRUE(find(job)->begun);
+}
+
+TEST_F(ServiceTest, WhoAsksAboutJobsIsNotToldWhatOthersCallTheirs) {
+  process::ChildProcess child = process::family();
+  const int64_t job = submit(caller_for(child), job_named("secret"));
+  const auto name_for = [&](int uid) {
+    const auto answer = ask({uid, false, process::own_process_id()}, {.ask = wire::Ask::around});
+    return wire::parse_page(answer->result)->state.find(job)->name;
+  };
+  EXPECT_EQ(name_for(1001), "");
+  EXPECT_EQ(name_for(1000), "secret");
+}
+
 TEST_F(ServiceTest, AKeeperWaitsForItsAnswerOnlyAMoment) {
   process::ChildProcess child = process::family();
   const Caller keeper = caller_for(child);
@@ -250,6 +285,17 @@ TEST_F(ServiceTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   apply(keeper, pool::End{.job = job});
   EXPECT_TRUE(ends(job));
   EXPECT_FALSE(is_alive(brought)) << "it is the job's";
+}
+
+TEST_F(ServiceTest, NobodyBringsTheProcessOfAnother) {
+  process::ChildProcess child = process::family(), other = process::family();
+  const Caller keeper = caller_for(child, static_cast<int>(::getuid()) + 1);
+  const int64_t job = submit(keeper);
+  if (find(job)->cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  const auto answer =
+      ask(keeper, {.ask = wire::Ask::bring, .job = job, .process = process::process_id(other.pid()).value()});
+  ASSERT_TRUE(answer && answer->error);
+  EXPECT_THAT(answer->error->message, HasSubstr("is not yours"));
 }
 
 TEST_F(ServiceTest, AProcessIsBroughtWithoutTheFrontsThatItHasStarted) {
