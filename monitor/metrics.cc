@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "device/throttle.h"
 #include "monitor/families.h"
@@ -123,30 +124,38 @@ void add_lease(const pool::Lease& lease, const Moment& moment, Families& familie
                    with(labels, "step", to_string(job->idle.step)), 1);
 }
 
-/// What became of the time for which somebody had a device: `of` is lease or pod.
-void add_use(const LeaseUse& use, const char* of, const Labels& labels, const Moment& moment, Families& families) {
-  const auto name = [&](const char* what) { return fmt::format("remuda_{}_{}", of, what); };
-  const auto count = [&](const char* what, const char* help, double value) {
-    families.counter(name(what), help, labels, value);
+/// What became of the time for which a job, or a pod, had a device. Metrics of pods are called as those of leases, with
+/// remuda_pod_ in place of remuda_lease_.
+void add_use(const LeaseUse& use, const Labels& labels, const Moment& moment, Families& families) {
+  const auto name = [&](std::string_view of_lease) {
+    constexpr std::string_view kLease = "remuda_lease_";
+    return is_pod(use.job) ? fmt::format("remuda_pod_{}", of_lease.substr(kLease.size())) : std::string(of_lease);
   };
-  count("held_seconds_total", "How long the device was held while it was watched", use.held_s);
-  if (use.busy_known_s > 0) count("busy_seconds_total", "How much of that a kernel ran", use.busy_s);
-  count("busy_known_seconds_total", "For how much of the held time that is known", use.busy_known_s);
+  const auto count = [&](std::string_view of_lease, const char* help, double value) {
+    families.counter(name(of_lease), help, labels, value);
+  };
+  count("remuda_lease_held_seconds_total", "How long the device was held while it was watched", use.held_s);
+  if (use.busy_known_s > 0) count("remuda_lease_busy_seconds_total", "How much of that a kernel ran", use.busy_s);
+  count("remuda_lease_busy_known_seconds_total", "For how much of the held time that is known", use.busy_known_s);
   if (use.effective_known_s > 0)
-    count("effective_seconds_total", "The held time, weighted by how much of the device the work used",
+    count("remuda_lease_effective_seconds_total", "The held time, weighted by how much of the device the work used",
           use.effective_s);
-  count("effective_known_seconds_total", "For how much of the held time that is known", use.effective_known_s);
+  count("remuda_lease_effective_known_seconds_total", "For how much of the held time that is known",
+        use.effective_known_s);
   if (use.waiting_known_s > 0) {
-    count("waiting_seconds_total", "How much of the known time it waited for others of its run", use.waiting_s);
-    count("waiting_known_seconds_total", "For how much of the held time that is known", use.waiting_known_s);
+    count("remuda_lease_waiting_seconds_total", "How much of the known time it waited for others of its run",
+          use.waiting_s);
+    count("remuda_lease_waiting_known_seconds_total", "For how much of the held time that is known",
+          use.waiting_known_s);
   }
-  if (use.energy_known_s > 0) count("energy_joules_total", "Energy that the device used for that", use.energy_joules);
+  if (use.energy_known_s > 0)
+    count("remuda_lease_energy_joules_total", "Energy that the device used for that", use.energy_joules);
   const Amount cost = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>()).cost;
   if (cost.is_known)
-    families.counter(name("cost_total"), "What it costs by the policy's tariff, as far as that is known",
+    families.counter(name("remuda_lease_cost_total"), "What it costs by the policy's tariff, as far as that is known",
                      with(labels, "currency", moment.policy->currency), cost.value);
   if (use.memory_peak_bytes > 0)
-    families.gauge(name("memory_peak_bytes"), "The most device memory that was in use", labels,
+    families.gauge(name("remuda_lease_memory_peak_bytes"), "The most device memory that was in use", labels,
                    static_cast<double>(use.memory_peak_bytes));
 }
 
@@ -245,9 +254,9 @@ std::string metrics_text(const Moment& moment) {
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
   for (const auto& [_, use] : moment.uses) {
     if (!is_pod(use.job))
-      add_use(use, "lease", lease_labels(use.job, use.device, moment), moment, families);
+      add_use(use, lease_labels(use.job, use.device, moment), moment, families);
     else if (const auto labels = pod_use_labels(use, moment))
-      add_use(use, "pod", *labels, moment, families);
+      add_use(use, *labels, moment, families);
   }
   for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
   for (const pool::Allocation& allocation : moment.pool.allocations) add_pods(allocation, moment, families);

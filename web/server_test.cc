@@ -1,18 +1,12 @@
 #include "web/server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <thread>
-#include <vector>
 
-#include "base/file.h"
 #include "base/testing/scratch_folder.h"
-#include "snapshot/testing/standin_source.h"
 #include "web/testing/certificate.h"
+#include "web/testing/served.h"
 
 namespace remuda::web {
 namespace {
@@ -20,80 +14,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-constexpr const char* kToken = "0123456789abcdef";
-const httplib::Headers kWithToken{{"Authorization", "Bearer 0123456789abcdef"}};
-
-/// A server on a thread of its own, as long as the test.
-class Served {
- public:
-  explicit Served(ServerOptions options = {}) : stop_(::eventfd(0, EFD_CLOEXEC)) {
-    options.token = kToken;
-    options.period_s = 0.01;
-    server_ = Server::open(std::move(options), source).value();
-    thread_ = std::thread([this] { server_->serve(stop_.get()); });
-  }
-  ~Served() {
-    const uint64_t one = 1;
-    EXPECT_EQ(::write(stop_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
-    thread_.join();
-  }
-  Served(const Served&) = delete;
-
-  int port() const { return server_->port(); }
-  std::string url() const { return server_->url(); }
-  httplib::Result get(const std::string& path, const httplib::Headers& headers = kWithToken) const {
-    return httplib::Client("127.0.0.1", port()).Get(path, headers);
-  }
-  int status(const std::string& path, const httplib::Headers& headers = kWithToken) const {
-    const auto answer = get(path, headers);
-    return answer ? answer->status : -1;
-  }
-  snapshot::StandinSource source;
-
- private:
-  const Fd stop_;
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-};
-
-/// A client that says what it likes.
-class Raw {
- public:
-  explicit Raw(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int holds =
-        64 << 10;  // the kernel lets a socket grow to as much as it is set to: tens of MB on some machines
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &holds, sizeof holds);
-    EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    const timeval patience{.tv_sec = 20};
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  }
-  Raw& say(std::string_view text) {
-    ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    return *this;
-  }
-  /// What comes until `text` is in it, or the server says no more.
-  std::string hear(std::string_view text = "\r\n\r\n") {
-    std::string heard;
-    std::array<char, 4096> some;
-    while (heard.find(text) == std::string::npos) {
-      const ssize_t got = ::recv(fd_.get(), some.data(), some.size(), 0);
-      if (got <= 0) break;
-      heard.append(some.data(), static_cast<size_t>(got));
-    }
-    return heard;
-  }
-  void shut() { ::shutdown(fd_.get(), SHUT_WR); }
-
- private:
-  Fd fd_;
-};
-
-std::string request(const std::string& path, const std::string& more = "") {
-  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + kToken + "\r\n" + more + "\r\n";
-}
 
 TEST(WebServer, GivesNobodyParts) {
   const Served served;
@@ -241,120 +161,6 @@ TEST(WebServer, EventsFollowChanges) {
   EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("event: snapshot\nid: 1\ndata: {\"version\":1}\n\n"));
   served.source.set(Json{{"version", 1}, {"host", "a\nb"}});
   EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\ndata: {\"version\":1,\"host\":\"a\\nb\"}\n\n"));
-}
-
-TEST(WebServer, AViewerWithAFullSocketIsWaitedFor) {
-  Served served;
-  const std::string large(8 << 20, 'x');  // more than the sockets hold
-  served.source.set(Json{{"version", 1}, {"host", large}});
-  Raw viewer(served.port());
-  viewer.say(request("/api/events"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until no more goes in
-  EXPECT_THAT(viewer.hear("\n\n\r\n").size(), testing::Gt(large.size()));
-  served.source.set(Json{{"version", 1}, {"host", large + "y"}});
-  EXPECT_THAT(viewer.hear("y\"}\n\n\r\n").size(), testing::Gt(large.size()));
-}
-
-TEST(WebServer, AViewerThatComesBackHearsOnlyWhatIsNew) {
-  Served served;
-  EXPECT_EQ(served.status("/api/snapshot"), 200);
-  Raw viewer(served.port());
-  viewer.say(request("/api/events", "Last-Event-ID: 1\r\n"));
-  viewer.hear("\r\n\r\n");
-  served.source.set(Json{{"version", 1}, {"time_s", 5}});
-  EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\n"));
-}
-
-TEST(WebServer, FiftyViewersAndMore) {
-  Served served;
-  std::vector<Raw> viewers;
-  for (int i = 0; i < 60; ++i) viewers.emplace_back(served.port()).say(request("/api/events"));
-  for (Raw& viewer : viewers) EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 1\n"));
-  served.source.set(Json{{"version", 1}, {"time_s", 5}});
-  for (Raw& viewer : viewers) EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\n"));
-  EXPECT_EQ(served.status("/api/snapshot"), 200);
-}
-
-TEST(WebServer, TooManyAreToldToComeBack) {
-  Served served({.most_clients = 8});
-  std::vector<Raw> viewers;
-  for (int i = 0; i < 4; ++i) {
-    viewers.emplace_back(served.port()).say(request("/api/events"));
-    EXPECT_THAT(viewers.back().hear(), StartsWith("HTTP/1.1 200"));
-  }
-  const auto fifth = served.get("/api/events");
-  EXPECT_EQ(fifth->status, 503);
-  EXPECT_EQ(fifth->get_header_value("Retry-After"), "10");
-  EXPECT_EQ(served.status("/api/snapshot"), 200) << "streams leave room for others";
-  served.source.set(Json{{"version", 1}, {"host", std::string(8 << 20, 'x')}});  // more than the sockets hold
-  for (size_t size = 0; size < (8 << 20); size = served.get("/api/snapshot")->body.size()) ::usleep(10'000);
-  for (int i = 0; i < 4; ++i) {
-    viewers.emplace_back(served.port()).say(request("/api/snapshot"));
-    EXPECT_THAT(viewers.back().hear(), StartsWith("HTTP/1.1 200"));
-  }
-  const std::string ninth = Raw(served.port()).hear();
-  EXPECT_THAT(ninth, StartsWith("HTTP/1.1 503"));
-  EXPECT_THAT(ninth, HasSubstr("Retry-After: 5"));
-}
-
-TEST(WebServer, WhoDoesNotShowTheTokenTakesNobodysPlace) {
-  Served served({.most_clients = 8});
-  Raw viewer(served.port());
-  EXPECT_THAT(viewer.say(request("/api/events")).hear("id: 1\n"), HasSubstr("id: 1\n"));
-  std::vector<Raw> others;
-  for (int i = 0; i < 8; ++i) {
-    others.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
-    others.emplace_back(served.port()).say("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    int status = served.status("/api/snapshot");
-    for (int tries = 0; status == 503 && tries < 1000; ++tries) {
-      ::usleep(10'000);  // threads of those that were let go are about to end
-      status = served.status("/api/snapshot");
-    }
-    EXPECT_EQ(status, 200);
-  }
-  EXPECT_EQ(others.front().hear(), "") << "it was let go";
-  served.source.set(Json{{"version", 1}, {"time_s", 5}});
-  EXPECT_THAT(viewer.hear("id: 2\n"), HasSubstr("id: 2\n")) << "whoever has shown it stays";
-}
-
-TEST(WebServer, ViewersThatHaveLeftMakeRoom) {
-  Served served({.most_clients = 2});  // one of which may be a viewer
-  for (int viewer = 0; viewer < 3; ++viewer) {
-    std::string heard;
-    for (int tries = 0; tries < 1000 && heard.find("HTTP/1.1 200") == std::string::npos; ++tries) {
-      served.source.set(Json{{"version", 1}, {"time_s", tries}});  // who has left is noticed when there is news
-      heard = Raw(served.port()).say(request("/api/events")).hear();
-      if (tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_THAT(heard, StartsWith("HTTP/1.1 200")) << viewer;
-  }
-}
-
-TEST(WebServer, SilentAndSlowClientsBlockNobody) {
-  const Served served;
-  std::vector<Raw> clients;
-  for (int i = 0; i < 100; ++i) clients.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
-  for (int i = 0; i < 20; ++i) clients.emplace_back(served.port()).say(request("/page.js"));  // and never read it
-  EXPECT_EQ(served.status("/api/snapshot"), 200);
-}
-
-TEST(WebServer, GarbageEndsItsConnectionOnly) {
-  const Served served;
-  const std::string nul("\0\0\0\0\r\n\r\n", 8);
-  for (const std::string& garbage :
-       {std::string("\x16\x03\x01\x02 not TLS here\r\n\r\n"), nul, std::string("GET\r\n\r\n"), std::string(100000, 'A'),
-        "GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n" + std::string(20000, 'a'),
-        request("/", std::string("Range: bytes=") + std::string(6000, '0') + "-\r\n"),
-        request("/page.js", "Range: bytes=0-0,0-0,0-0,5-1,-,x\r\n"),
-        request("/", "Content-Length: 18446744073709551615\r\n"),
-        request("/", "Transfer-Encoding: chunked\r\n") + "ffffffffffffffff\r\n", request("/%00%ff%"),
-        request("/", "Expect: 100-continue\r\nContent-Length: 5\r\n"), request("/?" + std::string(3000, '&')),
-        std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
-    Raw client(served.port());
-    client.say(garbage).shut();
-    client.hear("\r\n\r\n");
-    EXPECT_EQ(served.status("/api/snapshot"), 200) << garbage.substr(0, 80);
-  }
 }
 
 TEST(WebServer, ADeadSourceIsSaidSo) {
