@@ -351,7 +351,7 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   if (is_over) hold.over_s = std::min(hold.over_s, now_s);
   if (is_over) {
     const bool has_left = has_others(hold);
-    if (has_left) hold.seen_s = 0;  // it has run on
+    if (has_left && (!hold.cgroup.empty() || !hold.seen.empty())) hold.seen_s = 0;  // it has run on
     if (!has_left && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
       if (hold.word) return with_facts(*hold.word, hold, now_s);
       return with_facts(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold, now_s);

@@ -237,6 +237,26 @@ TEST_F(HoldsTest, AJobThatHasRunOnHasNotEndedWhileThereWasNoAgent) {
   EXPECT_EQ(ended_s(true), 0) << "now";
 }
 
+TEST_F(HoldsTest, WhatIsLeftOfAJobWithoutACgroupSaysWhetherItHasRunOn) {
+  process::ChildProcess alone = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  process::ChildProcess others = process::family();
+  const auto ended_s = [&](const process::ProcessId& keeper) {
+    Holds next(folder_.path());
+    next.add(running(1, keeper));
+    EXPECT_FALSE(next.find_again(running(1, keeper), {}, 500, 0));
+    EXPECT_THAT(next.step(0.5), IsEmpty());
+    next.say(1, pool::End{1, {.ended_s = 600}}, 1);
+    for (int i = 0; i < 1000; ++i) {
+      const auto over = next.step(1 + i * 0.02);
+      if (!over.empty()) return std::get<pool::End>(over.front()).ending.ended_s;
+      ::usleep(2000);
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(ended_s(id_of(alone)), 600);
+  EXPECT_EQ(ended_s(id_of(others)), 0) << "now";
+}
+
 TEST_F(HoldsTest, AKeeperIsWaitedForAsLongAsItHasADeviceOpenAlsoAfterARestart) {
   process::ChildProcess keeper =
       *process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", "exec 3</dev/full; exec sleep 1000"}});

@@ -85,7 +85,7 @@ Result<int> release(const ReleaseFlags& flags) {
     jobs.push_back(job);
   }
   REMUDA_TRY(check_held(flags.machine, jobs));
-  const Result<int> status = cancel_jobs(flags.machine, jobs);
+  Result<int> status = cancel_jobs(flags.machine, jobs);
   // What this shell held may have ended before, as by its time limit: then its variables name what others may have.
   const bool had_ended = !status && flags.jobs.empty() && status.error().kind == ErrorKind::usage;
   if (!flags.exports || (!status && !had_ended)) return status;
