@@ -214,6 +214,18 @@ TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
   EXPECT_EQ(descriptors(), without);
 }
 
+/// When job 1 has ended, whose keeper says now, at 1, that it did at 600 of the wall clock. 0: now; -1: it does not
+/// end.
+double end_of_first(Holds& holds) {
+  holds.say(1, pool::End{1, {.ended_s = 600}}, 1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto over = holds.step(1 + i * 0.02);
+    if (!over.empty()) return std::get<pool::End>(over.front()).ending.ended_s;
+    ::usleep(2000);
+  }
+  return -1;
+}
+
 TEST_F(HoldsTest, AJobThatHasRunOnHasNotEndedWhileThereWasNoAgent) {
   process::ChildProcess keeper = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
   process::ChildProcess comes = *process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
@@ -225,13 +237,7 @@ TEST_F(HoldsTest, AJobThatHasRunOnHasNotEndedWhileThereWasNoAgent) {
     next.add(job);
     EXPECT_TRUE(next.find_again(job, {}, 500, 0));
     EXPECT_EQ(runs_on && next.enter(1, id_of(comes)), runs_on);
-    next.say(1, pool::End{1, {.ended_s = 600}}, 1);
-    for (int i = 0; i < 1000; ++i) {
-      const auto over = next.step(1 + i * 0.02);
-      if (!over.empty()) return std::get<pool::End>(over.front()).ending.ended_s;
-      ::usleep(2000);
-    }
-    return -1.0;
+    return end_of_first(next);
   };
   EXPECT_EQ(ended_s(false), 600);
   EXPECT_EQ(ended_s(true), 0) << "now";
@@ -245,13 +251,7 @@ TEST_F(HoldsTest, WhatIsLeftOfAJobWithoutACgroupSaysWhetherItHasRunOn) {
     next.add(running(1, keeper));
     EXPECT_FALSE(next.find_again(running(1, keeper), {}, 500, 0));
     EXPECT_THAT(next.step(0.5), IsEmpty());
-    next.say(1, pool::End{1, {.ended_s = 600}}, 1);
-    for (int i = 0; i < 1000; ++i) {
-      const auto over = next.step(1 + i * 0.02);
-      if (!over.empty()) return std::get<pool::End>(over.front()).ending.ended_s;
-      ::usleep(2000);
-    }
-    return -1.0;
+    return end_of_first(next);
   };
   EXPECT_EQ(ended_s(id_of(alone)), 600);
   EXPECT_EQ(ended_s(id_of(others)), 0) << "now";

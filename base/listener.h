@@ -1,4 +1,4 @@
-// A port of this host alone on which a job's ranks, or the parts of a test, meet.
+// Ports of this host alone, on which processes meet that one of them has started.
 #pragma once
 
 #include "base/file.h"
@@ -11,8 +11,8 @@ struct Listener {
   int port = 0;
 };
 
-/// Listens on 127.0.0.1; port 0 takes a free one. The socket is passed to rank 0, so that no other process can take the
-/// port in between. A port in use is a usage error that names it.
+/// Listens on 127.0.0.1; port 0 takes a free one. The socket is passed to who listens there, so that no other process
+/// can take the port in between. A port in use is a usage error that names it.
 Result<Listener> listen_on_loopback(int port);
 
 /// A port of 127.0.0.1 for a program that listens by itself, later, and to which no socket can be passed. Nobody
