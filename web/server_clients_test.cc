@@ -77,9 +77,9 @@ TEST(WebServer, WhoDoesNotShowTheTokenTakesNobodysPlace) {
     others.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
     others.emplace_back(served.port()).say("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n");
     int status = served.status("/api/snapshot");
+    // For less than the ten seconds after which a silent client leaves by itself.
     for (int tries = 0; status == 503 && tries < 300; ++tries) {
-      ::usleep(
-          10'000);  // threads of those that were let go are about to end; a silent client leaves after 10 s by itself
+      ::usleep(10'000);  // threads of those that were let go are about to end
       status = served.status("/api/snapshot");
     }
     EXPECT_EQ(status, 200);
