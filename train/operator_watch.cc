@@ -9,7 +9,7 @@ namespace remuda::train {
 namespace {
 
 /// libtorch hands it on to the threads that it starts. It has no use for this kind itself.
-constexpr auto kKind = c10::DebugInfoKind::PRODUCER_INFO;
+const auto kKind = c10::DebugInfoKind::PRODUCER_INFO;
 
 /// Threads of libtorch's outlive recorders, so what they have joined is looked at again each time.
 profile::Track& track_of(profile::Recorder& recorder) {

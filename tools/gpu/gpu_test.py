@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
-"""Tests of the GPU lane: its pack, its build without CMake, its stages and its page."""
+"""Tests of the GPU lane: its stages and its page."""
 
 import contextlib
-import gzip
 import importlib
 import io
 import json
 import os
 import pathlib
-import shlex
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,10 +14,9 @@ import unittest
 from unittest import mock
 
 import lane
-import pack
 import page
 import readings
-import recipe
+import switches
 import training
 
 ROW = "GPU-1, A GPU, 81920, 1000, 40, 70.11, 400.00, 4, 16, 1410, 8.0"
@@ -66,118 +62,6 @@ class Scratch(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
 
-class Recipe(Scratch):
-    def test_a_compile_leaves_its_places_open(self):
-        line = ("/usr/bin/c++ -I/src -isystem /usr/include/torch/csrc/api/include -Werror -D_GLIBCXX_USE_CXX11_ABI=1 "
-                "-MD -MT a.o -MF a.o.d -o a.o -c /src/build/u.cxx")
-        self.assertEqual(recipe.call(line, "/src", "/src/build"),
-                         "c++ -I@SOURCE@ @TORCH_FLAGS@ -o a.o -isystem @INCLUDE@ -c @GENERATED@/u.cxx")
-
-    def test_a_link_names_each_library_by_where_it_comes_from(self):
-        line = ": && /usr/bin/c++ a.o -o bin/a  /usr/lib/x86_64-linux-gnu/libtorch.so /usr/lib/x86_64-linux-gnu/libz.so -lxxhash && :"
-        self.assertEqual(recipe.call(line, "/src", "/src/build"),
-                         "c++ a.o -o bin/a  @TORCH@/libtorch.so @LIB@/libz.so -lxxhash @LINK_FLAGS@")
-
-    def test_cmake_is_not_called(self):
-        archive = ": && /usr/bin/cmake -E rm -f l.a && /usr/bin/ar qc l.a  a.o && /usr/bin/ranlib l.a && :"
-        self.assertEqual(recipe.call(archive, "/src", "/b"), "ar qc l.a  a.o && ranlib l.a")
-        self.assertIsNone(recipe.call("/usr/bin/cmake --regenerate-during-build -S/src -B/b", "/src", "/b"))
-
-    def pack(self, source: str) -> pathlib.Path:
-        """A pack whose recipe builds one program out of a generated file and a library."""
-        folder = self.folder / "pack"
-        (folder / "recipe/parts").mkdir(parents=True)
-        (folder / "lib").mkdir()
-        (folder / "recipe/parts/main.cc").write_text(source)
-        (folder / "recipe/half.cc").write_text("int half() { return 21; }\n")
-        (folder / "recipe/calls.txt").write_text(
-            "c++ @TORCH_FLAGS@ -o out/main.o -isystem @INCLUDE@ -c @GENERATED@/parts/main.cc\n"
-            "c++ -o out/half.o -isystem @INCLUDE@ -c @GENERATED@/half.cc\n"
-            "ar qc out/libhalf.a out/half.o && ranlib out/libhalf.a\n"
-            "c++ out/main.o -o bin/answer out/libhalf.a @LINK_FLAGS@\n")
-        return folder
-
-    def build(self, folder: pathlib.Path, left_s: float = 60, answer: int = 2) -> None:
-        with mock.patch.object(recipe, "find_torch", lambda: {"TORCH": "/nowhere", "TORCH_FLAGS": f"-DANSWER={answer}"}):
-            recipe.build(folder, self.folder, lambda: left_s)
-
-    def answer(self) -> int:
-        return subprocess.run([self.folder / "bin/answer"], check=False).returncode
-
-    def test_calls_are_made_with_the_places_filled_in(self):
-        self.build(self.pack("int half();\nint main() { return ANSWER * half(); }\n"))
-        self.assertEqual(self.answer(), 42)
-
-    def test_what_was_built_is_kept_until_something_changes(self):
-        folder = self.pack("int half();\nint main() { return ANSWER * half(); }\n")
-        self.build(folder)
-        self.build(folder, left_s=0)  # needs no time
-        with self.assertRaisesRegex(recipe.Failed, "no time was left for out/"):
-            self.build(folder, left_s=0, answer=3)
-        self.assertEqual(self.answer(), 42)
-        self.build(folder, answer=3)
-        self.assertEqual(self.answer(), 63)
-
-    def test_a_build_goes_on_where_it_ended(self):
-        late = self.folder / "late.h"
-        folder = self.pack(f'#include "{late}"\nint half();\nint main() {{ return LATE * half(); }}\n')
-        with self.assertRaisesRegex(recipe.Failed, "late.h"):
-            self.build(folder)
-        kept = self.folder / "build/out/half.o"
-        other = self.folder / "other.cc"
-        other.write_text("int half() { return 10; }\n")
-        subprocess.run(["c++", "-c", other, "-o", kept], check=True)  # to be told from one that is made anew
-        late.write_text("#define LATE 3\n")
-        self.build(folder)
-        self.assertEqual(self.answer(), 30)
-
-    def test_a_library_that_the_machine_has_is_not_brought(self):
-        (self.folder / "libc.so.6").touch()
-        (self.folder / "libnobody-has-this.so.1").touch()
-        (self.folder / "libnobody-has-this.so").symlink_to("libnobody-has-this.so.1")  # is for the linker
-        self.assertEqual(recipe.missing_libraries(self.folder), [self.folder / "libnobody-has-this.so.1"])
-
-    def test_a_call_that_fails_is_shown_with_what_it_said(self):
-        with self.assertRaisesRegex(recipe.Failed, r"(?s)main\.cc.*no_such_function"):
-            self.build(self.pack("int main() { return no_such_function(); }\n"))
-
-
-class Pack(Scratch):
-    def test_the_first_images_of_a_file(self):
-        whole, part = self.folder / "whole.gz", self.folder / "part.gz"
-        header = bytes([0, 0, 8, 3]) + struct.pack(">III", 5, 2, 3)
-        whole.write_bytes(gzip.compress(header + bytes(range(30))))
-        pack.first_images(whole, part, 2)
-        self.assertEqual(gzip.decompress(part.read_bytes()), bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 2, 3) + bytes(range(12)))
-
-    def test_a_byte_of_the_text_is_a_token(self):
-        self.assertEqual(pack.tokens(b"ab\xff"), b"a\0b\0\xff\0")
-
-    def test_the_list_has_each_file_with_its_hash(self):
-        (self.folder / "data").mkdir()
-        (self.folder / "data/a").write_text("hello")
-        (self.folder / "data/link").symlink_to("a")
-        self.assertEqual(pack.contents(self.folder), [{
-            "path": "data/a", "bytes": 5, "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}])
-
-    def test_only_an_earlier_pack_is_replaced(self):
-        (self.folder / "thesis").touch()
-        with self.assertRaisesRegex(recipe.Failed, "is no pack"):
-            pack.clear(self.folder)
-        self.assertTrue((self.folder / "thesis").exists())
-        earlier = self.folder / "pack"
-        (earlier / "recipe").mkdir(parents=True)
-        (earlier / "recipe/calls.txt").touch()
-        pack.clear(earlier)
-        self.assertFalse(earlier.exists())
-
-    def test_env_names_the_folder_it_stands_in(self):
-        (self.folder / "env").write_text(pack.ENV)
-        done = subprocess.run(["bash", "-c", f". {shlex.quote(str(self.folder / 'env'))}; printenv GPU_PACK CPLUS_INCLUDE_PATH"],
-                              capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
-        self.assertEqual(done.stdout.split(), [str(self.folder), f"{self.folder}/include"])
-
-
 INVENTORY = {"devices": [{"kind": "cpu", "id": "cpu:0"}], "drivers": []}
 FACTS = [{"fact": "order", "claim": "it is kept", "answer": "holds", "seen": "it was"},
          {"fact": "type", "claim": "it is right", "answer": "does not hold", "seen": "another"}]
@@ -202,7 +86,8 @@ class Lane(Scratch):
     def run_lane(self, *arguments: str, smi: str | None = None) -> tuple[int, str]:
         printed = io.StringIO()
         environment = {"PATH": "/usr/bin:/bin"}  # without a pack
-        with mock.patch.dict(os.environ, environment, clear=True), mock.patch.object(readings, "query", lambda _: smi):
+        with (mock.patch.dict(os.environ, environment, clear=True), mock.patch.object(readings, "query", lambda _: smi),
+              mock.patch.object(lane, "PAGE", self.folder / "page.md")):
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 try:
                     status = lane.main(["--out", str(self.folder / "out"), "--bin", str(self.folder / "bin"), *arguments])
@@ -217,6 +102,7 @@ class Lane(Scratch):
         (self.folder / "inventory.json").write_text(json.dumps({"devices": [device()]}))
         self.assertEqual(self.run_lane("see", smi=ROW)[0], 0)
         first = (self.folder / "calls").read_text()
+        self.assertIn("| GPU | A GPU |", (self.folder / "page.md").read_text())
         self.assertIn("see: done before", self.run_lane("see", smi=ROW)[1])
         self.assertEqual((self.folder / "calls").read_text(), first)
         self.run_lane("see", "--again", smi=ROW)
@@ -227,6 +113,7 @@ class Lane(Scratch):
         self.assertEqual(status, 0)
         self.assertIn("no GPU here: there is no nvidia-smi to compare with", printed)
         self.assertIn("none: this page shows", (self.folder / "out/gpu.md").read_text())
+        self.assertFalse((self.folder / "page.md").exists())
         self.assertEqual(self.saved()["see"]["inventory"], INVENTORY)
         self.assertNotIn("done before", self.run_lane("see")[1])  # it may have one the next time
 
@@ -257,26 +144,37 @@ class Lane(Scratch):
         self.assertFalse(self.saved()["facts"]["done"])
 
     def test_training_needs_a_gpu_where_one_is_asked_for(self):
-        status, printed = self.run_lane("fashion")
+        status, printed = self.run_lane("alone")
         self.assertEqual(status, 0)
         self.assertIn("no GPU here: fashion was not trained", printed)
 
     def test_a_stage_that_is_none(self):
         status, printed = self.run_lane("fact")
         self.assertEqual(status, 2)
-        self.assertIn("there is no stage 'fact'; there are build, see, facts, fashion, gpt, page", printed)
+        self.assertIn("there is no stage 'fact'; there are build, facts, alone, pair, twice, see, links, gpt, switches, page", printed)
 
-    def train(self, model: str = "gpt", devices: str = "cpu:0,cpu:1") -> tuple[int, str]:
+    def test_all_stages_together_end_in_time(self):
+        limits = {name: limit_s for name, (_, limit_s) in lane.STAGES.items()}
+        self.assertLessEqual(sum(limits.values()), 540)
+        self.assertLessEqual(sum(limits.values()) - limits["build"], 480)
+
+    def test_the_page_is_there_after_each_stage(self):
+        self.run_lane("facts")
+        self.assertIn("type | it is right | does not hold", (self.folder / "out/gpu.md").read_text())
+
+    def train(self, *stages: str, devices: str = "cpu:0,cpu:1") -> tuple[int, str]:
         """Trains with the stand-in program; the plain loops are left out."""
         data = self.folder / "out/data"
         data.mkdir(parents=True, exist_ok=True)
         (data / "text-test.bin").touch()
+        for name in ("train", "t10k"):
+            (data / f"{name}-images-idx3-ubyte.gz").touch()
         with mock.patch.object(training, "loop", lambda *_: {"samples_per_s": 50.0}):
-            return self.run_lane("--devices", devices, model)
+            return self.run_lane("--devices", devices, *stages)
 
     def test_two_ranks_on_one_device_that_are_refused_are_a_failure(self):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; grep -q slowdown $2 && { echo used twice; exit 2; }; echo {} >"$5"')
-        status, _ = self.train()
+        status, _ = self.train("gpt")
         self.assertEqual(status, 1)
         self.assertEqual(self.saved()["gpt"]["wrong"], ["cpu:0 and a slower cpu:0: refused: used twice"])
 
@@ -286,32 +184,66 @@ class Lane(Scratch):
             self.program("remuda", 'case $2 in --help-keys) exit ;; esac; loss=2.5; grep -q slowdown $2 && loss=%s; '
                          'echo "{\\"loss_per_epoch\\": [$loss]}" >"$5"' % loss)
             (self.folder / "out/results.json").unlink(missing_ok=True)
-            self.train()
+            self.train("gpt")
             self.assertEqual(self.saved()["gpt"]["wrong"], wrong)
 
     def test_a_run_that_fails_or_is_refused_is_a_failure(self):
         self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; exit 1")
-        status, printed = self.train()
+        status, printed = self.train("gpt")
         self.assertEqual(status, 1)
         self.assertEqual(self.saved()["gpt"]["wrong"][:2], ["cpu:0: failed: exit status 1", "cpu:0 and cpu:1: refused: no device"])
 
     def test_runs_that_were_done_are_not_repeated(self):
-        self.program("remuda", 'for last; do :; done; case $2 in --help-keys) ;; *) echo \'{"samples_per_s": 45}\' >"$5" ;; esac')
-        self.assertEqual(self.train()[0], 0)
-        self.assertEqual(self.saved()["gpt"]["runs"]["cpu:0"], {"samples_per_s": 45})
+        self.program("remuda", 'case $2 in --help-keys) ;; *) echo \'{"samples_per_s": 45, "loss_per_epoch": [2]}\' >"$5" ;; esac')
+        self.assertEqual(self.train("gpt")[0], 0)
+        self.assertEqual(self.saved()["gpt"]["runs"]["cpu:0"], {"samples_per_s": 45, "loss_per_epoch": [2]})
         saved = self.saved()
         saved["gpt"]["done"] = False
         del saved["gpt"]["runs"]["cpu:0"]
         (self.folder / "out/results.json").write_text(json.dumps(saved))
         (self.folder / "calls").unlink()
-        self.train()
+        self.train("gpt")
         self.assertEqual((self.folder / "calls").read_text().count("--quiet"), 1)
+
+    def test_two_ranks_are_compared_with_one_of_an_earlier_stage(self):
+        self.program("remuda", 'case $2 in --help-keys) exit ;; esac; loss=2.5; grep -q slowdown $2 && loss=2.6; '
+                     'echo "{\\"loss_per_epoch\\": [$loss]}" >"$5"')
+        self.train("twice")
+        self.assertEqual(self.saved()["twice"]["wrong"], ["cpu:0 and a slower cpu:0: its loss cannot be compared with that of one rank"])
+        self.train("alone", "twice", "--again")
+        self.assertIn("loss of 2.6000, that of one rank with 2.5000", self.saved()["twice"]["wrong"][0])
+
+    def switches(self, *table: switches.Switch) -> dict:
+        with mock.patch.object(switches, "SWITCHES", table):
+            self.train("switches", "--again")
+        return self.saved()["switches"]
+
+    SPEEDS = ('case $* in *--help-keys) echo train.tf32 train.other; exit ;; *tf32=on*) speed=150 ;; *other=b*) echo no such value; exit %s ;; '
+              '*) speed=100 ;; esac; echo "{\\"samples_per_s\\": $speed}" >"$5"')
+
+    def test_switches_are_measured_both_ways_in_turns(self):
+        self.program("remuda", self.SPEEDS % 2)
+        found = self.switches(switches.Switch("train.tf32"), switches.Switch("train.other", ("a", "b"), on="twice"),
+                              switches.Switch("engine.of_tomorrow"))
+        self.assertEqual(found["switches"]["train.tf32"]["speeds"], {"off": [100, 100], "on": [150, 150]})
+        self.assertEqual(found["wrong"], [])
+        calls = [word for line in (self.folder / "calls").read_text().splitlines() for word in line.split() if "train." in word]
+        self.assertEqual(calls[:5], ["train.tf32=off", "train.tf32=on", "train.other=a", "train.other=b", "train.tf32=off"])
+        text = page.both_ways(found)
+        self.assertIn("| train.tf32 | fashion, alone | off: 100 | on: 150 | 1.50 |", text)
+        self.assertIn("| train.other | fashion, twice | a: 100 |  | b: refused: no such value |", text)
+        self.assertNotIn("tomorrow", text)
+
+    def test_a_switch_with_which_training_fails_is_wrong(self):
+        self.program("remuda", self.SPEEDS % 1)
+        found = self.switches(switches.Switch("train.other", ("a", "b")))
+        self.assertEqual(found["wrong"], ["train.other=b: failed: no such value"])
 
     def test_what_was_done_on_other_devices_does_not_count(self):
         self.program("remuda", 'case $2 in --help-keys) ;; *) echo {} >"$5" ;; esac')
-        self.train(devices="cpu:0,cpu:1")
-        self.assertEqual(self.train(devices="cpu:0,cpu:1")[1], "gpt: done before\n")
-        self.assertIn("cpu:2 and cpu:3", self.train(devices="cpu:2,cpu:3")[1])
+        self.train("gpt", devices="cpu:0,cpu:1")
+        self.assertEqual(self.train("gpt", devices="cpu:0,cpu:1")[1], "gpt: done before\n")
+        self.assertIn("cpu:2 and cpu:3", self.train("gpt", devices="cpu:2,cpu:3")[1])
         self.assertNotIn("cpu:0", self.saved()["gpt"]["runs"])
 
 
@@ -336,16 +268,22 @@ train = {{epochs = 10, max_steps = 30, global_batch = 10, learning_rate = 0.01}}
 
 class Runs(unittest.TestCase):
     def test_precisions_where_there_is_such_a_key(self):
-        precisions = [run.precision for run in training.runs("gpu:0", "cpu:0", True) if run.devices == ["gpu:0"] and not run.plain]
-        self.assertEqual(precisions, ["fp32", "bf16", "fp16", "auto"])
-        self.assertEqual([run.precision for run in training.runs("gpu:0", "cpu:0", False) if not run.plain], [None, None, None])
+        found = training.runs("gpu:0", "cpu:0", True)
+        self.assertEqual([run.precision for run in found["alone"] if not run.plain], ["fp32", "bf16", "fp16", "auto"])
+        self.assertEqual({run.precision for run in found["pair"]}, {"fp32", "auto"})
+        found = training.runs("gpu:0", "cpu:0", False)
+        self.assertEqual([run.precision for name in found for run in found[name] if not run.plain], [None] * 6)
+
+    def test_the_first_run_and_the_plain_loop_beside_it_come_first(self):
+        names = [run.name for run in training.runs("gpu:0", "cpu:0", True)["alone"]]
+        self.assertEqual(names[:4], ["gpu:0, fp32", "plain loop, fp32", "gpu:0, bf16", "plain loop, bf16"])
 
     def test_the_second_rank_on_one_device_is_slowed(self):
-        [twice] = [run for run in training.runs("gpu:0", "cpu:0", True) if run.slowed]
+        [twice] = training.runs("gpu:0", "cpu:0", True)["twice"]
         shared = '\n[[device]]\nuse = "gpu:0"\nshared = true\n'
         self.assertEqual(twice.tables(), shared + shared + "slowdown = 2.0\n")
-        [pair] = [run for run in training.runs("gpu:0", "cpu:0", True) if "cpu:0" in run.devices]
-        self.assertNotIn("shared", pair.tables())
+        for pair in training.runs("gpu:0", "cpu:0", True)["pair"]:
+            self.assertNotIn("shared", pair.tables())
 
 
 class Page(unittest.TestCase):

@@ -4,14 +4,18 @@
 lane.py [--out FOLDER] [--bin FOLDER] [--devices A,B] [--limit SECONDS] [--again] [STAGE...]
 
 A stage ends within its limit. What it has by then is in FOLDER/results.json, and it goes on from there when it is called
-again; one that was done is skipped, unless --again. Without names all stages run:
+again; one that was done is skipped, unless --again. Without names all stages run, those that matter most first:
 
-  build     the programs, by the calls of the pack that GPU_PACK names; without a pack, --bin says where they are
-  see       what remuda sees, held against what the vendor's program says
+  build     the programs, from the pack that GPU_PACK names; without a pack, --bin says where they are
   facts     what the engine takes for granted of libtorch on a GPU
-  fashion   Fashion-MNIST: on the GPU, on GPU and CPU, twice on the GPU; by precision; beside a plain Python loop
-  gpt       the same with a small language model
-  page      all of it as gpu.md; on a machine with a GPU also as docs/gpu.md
+  alone     Fashion-MNIST on the GPU, by precision, each beside a plain Python loop of the same model
+  pair      the same on GPU and CPU
+  twice     the same as two ranks on the GPU, which must learn what one does
+  see       what remuda sees (list, topo, doctor), held against what the vendor's program says
+  links     how fast devices exchange data
+  gpt       a small language model in all these ways
+  switches  each switch of the engine both ways, in turns
+  page      all of it as gpu.md; on a machine with a GPU also as docs/gpu.md. It is made anew after each stage.
 
 Exits 1 when something was found wrong, or a stage could not end.
 """
@@ -20,35 +24,38 @@ import argparse
 import os
 import pathlib
 import sys
-import time
 
+import build
 import page
 import readings
 import recipe
+import switches
 import training
 from stage import NoGpu, Results, Stage, json_in
 
-STAGE_LIMIT_S = 540
+
+PAGE = recipe.ROOT / "docs/gpu.md"
 
 
-def build(stage: Stage) -> None:
-    if stage.pack:
-        start = time.monotonic()
-        recipe.build(stage.pack, stage.out, stage.left_s)
-        print(f"  {time.monotonic() - start:.0f} s")
+def build_programs(stage: Stage) -> None:
+    if not stage.pack:
+        return
+    if found := build.build(stage.pack, stage.out, stage.left_s, stage.optimise):
+        stage.keep("measures", found)
+        print(f"  {found['units']} units and the links in {found['wall_s']:.0f} s: {found['cpu_s']:.0f} s of CPU time, {found['chain_s']:.0f} s of it "
+              f"one after the other, {found['longest']} the longest", flush=True)
+
+
+def show(stage: Stage, *commands: tuple[str, list]) -> None:
+    """Keeps what commands print, each under its title."""
+    for title, command in commands:
+        stage.keep("shown", stage.found.get("shown", {}) | {title: stage.output(*command)})
 
 
 def see(stage: Stage) -> None:
     remuda = stage.program("remuda")
-    for title, command in (
-        ("remuda list", [remuda, "list"]),
-        ("remuda topo", [remuda, "topo"]),
-        ("the vendor's matrix", ["nvidia-smi", "topo", "-m"]),
-        ("remuda doctor", [remuda, "doctor"]),
-        ("remuda bench links", [remuda, "bench", "links"]),
-        ("the vendor's program", ["nvidia-smi"]),
-    ):
-        stage.keep("shown", stage.found.get("shown", {}) | {title: stage.output(*command)})
+    show(stage, ("remuda list", [remuda, "list"]), ("remuda topo", [remuda, "topo"]), ("the vendor's matrix", ["nvidia-smi", "topo", "-m"]),
+         ("remuda doctor", [remuda, "doctor"]), ("the vendor's program", ["nvidia-smi"]))
     status, text = stage.run(remuda, "list", "--json")
     if status != 0:
         stage.wrong(f"remuda list --json: {text}")
@@ -59,6 +66,10 @@ def see(stage: Stage) -> None:
         raise NoGpu("there is no nvidia-smi to compare with")
     for difference in readings.differences(smi, stage.found["inventory"]):
         stage.wrong(difference)
+
+
+def links(stage: Stage) -> None:
+    show(stage, ("remuda bench links", [stage.program("remuda"), "bench", "links"]))
 
 
 def facts(stage: Stage) -> None:
@@ -80,19 +91,35 @@ def facts(stage: Stage) -> None:
         raise NoGpu("no fact could be asked")
 
 
+def write_page(results: Results, out: pathlib.Path) -> bool:
+    """Makes the page of what is known by now; says whether it is of a machine with a GPU, and so the checkout's."""
+    text = page.text(results.stages)
+    (out / "gpu.md").write_text(text)
+    if page.gpus(results.stages):
+        PAGE.write_text(text)
+    return bool(page.gpus(results.stages))
+
+
 def make_page(stage: Stage) -> None:
-    text = page.text(stage.results.stages)
-    (stage.out / "gpu.md").write_text(text)
-    if page.gpus(stage.results.stages):
-        (recipe.ROOT / "docs/gpu.md").write_text(text)
+    if write_page(stage.results, stage.out):
         print("  docs/gpu.md is written")
     else:
         print(f"  no GPU here: {stage.out / 'gpu.md'} is written, docs/gpu.md is not")
 
 
-STAGES = {"build": build, "see": see, "facts": facts, "fashion": training.fashion, "gpt": training.gpt, "page": make_page}
-
-
+# What is done, and how many seconds each may take: together they end within nine minutes, the build among them.
+STAGES = {
+    "build": (build_programs, 150),
+    "facts": (facts, 20),
+    "alone": (training.alone, 80),
+    "pair": (training.pair, 40),
+    "twice": (training.twice, 40),
+    "see": (see, 30),
+    "links": (links, 30),
+    "gpt": (training.gpt, 70),
+    "switches": (switches.measure, 70),
+    "page": (make_page, 5),
+}
 ALWAYS = {"build", "page"}  # quick where nothing has changed
 
 
@@ -101,7 +128,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=pathlib.Path, default=recipe.ROOT / "build/gpu", help="where results and programs are kept")
     parser.add_argument("--bin", type=pathlib.Path, help="where the programs are")
     parser.add_argument("--devices", default="gpu:0,cpu:0", help="the device to measure, and one to train with it")
-    parser.add_argument("--limit", type=float, default=STAGE_LIMIT_S, help="seconds that a stage may take")
+    parser.add_argument("--limit", type=float, help="seconds that each stage may take, in place of its own limit")
+    parser.add_argument("--unoptimised", action="store_true", help="build quickly what runs slowly, only to see that it builds")
     parser.add_argument("--again", action="store_true", help="run stages that were done, too")
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; all of them without a name")
     options = parser.parse_args(arguments)
@@ -130,18 +158,21 @@ def main(arguments: list[str]) -> int:
             print(f"{name}: done before")
             continue
         print(f"{name}:", flush=True)
-        stage = Stage(results, name, options)
+        do, limit_s = STAGES[name]
+        stage = Stage(results, name, options, options.limit or limit_s)
         stage.found["wrong"] = []
         try:
-            STAGES[name](stage)
+            do(stage)
             stage.found["done"] = stage.left_s() > 0
             if not stage.found["done"]:
-                stage.wrong(f"not done within {options.limit:.0f} s; ./dev gpu {name} goes on")
+                stage.wrong(f"not done within {stage.limit_s:.0f} s; ./dev gpu {name} goes on")
         except NoGpu as reason:
             print(f"  no GPU here: {reason}", flush=True)
         except recipe.Failed as error:
             stage.wrong(str(error))
+        stage.found["took_s"] = round(stage.limit_s - stage.left_s(), 1)
         results.save()
+        write_page(results, options.out)
         wrong += len(stage.found["wrong"])
         if name == "build" and not stage.found.get("done"):
             break

@@ -1,9 +1,18 @@
 #!/usr/bin/env python3
 """Collects what `./dev gpu` needs on a machine that has a GPU, PyTorch and a compiler, but no packages.
 
-pack.py FOLDER, by `./dev gpu --pack FOLDER`: recipe/ with the compiler calls of the build, include/ and lib/ with what they
-need of packages, data/ with a part of Fashion-MNIST and a text as tokens, env with the paths, and list.json, which has each
-file with its size, hash and package. The sources are the checkout itself.
+pack.py FOLDER BUILD, by `./dev gpu --pack FOLDER`, with the folder of a configured build. Into FOLDER:
+
+  bin/         the programs that need no libtorch, finished
+  built/       libraries of the build for those that do
+  recipe.json  what is compiled there, and how
+  include/     headers of packages that those files include, as the compiler says
+  lib/         libraries of packages that any of it is linked with or loads
+  data/        a part of Fashion-MNIST and a text as tokens
+  env          to be read by bash there
+  list.json    each file with its size and hash, and the packages
+
+The sources are the checkout itself.
 """
 
 import datetime
@@ -17,12 +26,15 @@ import struct
 import subprocess
 import sys
 
+import libraries
+import packages
 import recipe
+from packages import output
+from recipe import ROOT, Failed, Recipe
 
 PROGRAMS = ["remuda", "remuda-train", "gpu_facts"]
-HEADERS = ["nlohmann-json3-dev", "libcli11-dev", "libexpected-dev"]  # packages without a library to link
-SYSTEM = re.compile(r"/(ld-linux[-.\w]*|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)\.so")
-MOST_BYTES = 25 * 10**6
+EVERYWHERE = {"libc6", "libc6-dev", "libgcc-s1", "libstdc++6"}  # what g++ brings on any Linux
+MOST_BYTES = 40 * 10**6
 MOST_TOGETHER_BYTES = 64 * 10**6
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 TEXTS = pathlib.Path("/usr/share/common-licenses")
@@ -30,44 +42,61 @@ ENV = """\
 # To be read by bash: . FOLDER/env
 GPU_PACK=$(cd "$(dirname "${BASH_SOURCE:?read this with bash}")" && pwd)
 export GPU_PACK
-export CPLUS_INCLUDE_PATH="$GPU_PACK/include${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}"
-export LIBRARY_PATH="$GPU_PACK/lib${LIBRARY_PATH:+:$LIBRARY_PATH}"
 """
 
 
-def output(*command) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def compiler_of(build: pathlib.Path) -> str:
+    return re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
 
 
-def library_path(name: str) -> pathlib.Path:
-    return next(pathlib.Path("/usr/lib").glob(f"*/{name}"))
+def included(what: Recipe, compiler: str) -> list[str]:
+    """Every header outside of the checkout that the sources include, in turn too, as the compiler says."""
+    found: set[str] = set()
+    for group in (group for groups in what.units.values() for group in groups):
+        flags = recipe.places(group["flags"], {"SOURCE": str(ROOT)}) + what.torch_flags
+        text = "".join(f'#include "{ROOT / source}"\n' for source in group["sources"])
+        done = subprocess.run([compiler, *flags, "-M", "-x", "c++", "-"], input=text, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Failed(f"the compiler cannot read {group['sources'][0]} and those compiled with it:\n{done.stderr}")
+        found.update(done.stdout.replace("\\\n", " ").split())
+    return sorted(name for name in found if name.startswith("/") and not pathlib.Path(name).is_relative_to(ROOT))
 
 
-def development_package(name: str) -> str:
-    """The Debian package with the headers of a library, which is linked by `name`, perhaps with its version."""
-    return output("dpkg", "-S", library_path(name.split(".so")[0] + ".so")).split(":")[0]
+def packages_of_headers(headers: list[str], torch_flags: list[str]) -> list[str]:
+    """The packages that bring `headers`, but not what g++ and libtorch bring."""
+    torch = [folder for folder in torch_flags if recipe.TORCH in folder]
+    headers = [name for name in headers if not any(name.startswith(folder.removesuffix(recipe.TORCH)) for folder in torch
+                                                   if "site-packages" in folder or "dist-packages" in folder)]
+    owner = packages.owners(headers)
+    if unknown := [name for name in headers if name not in owner]:
+        raise Failed(f"{unknown[0]} is of no Debian package; it cannot be told what else belongs to it")
+    torch_package = set(packages.owners(f"{folder}/torch/torch.h" for folder in torch).values())
+    return sorted(set(owner.values()) - packages.needed_by("g++") - torch_package)
 
 
 def pack_headers(package: str, to: pathlib.Path) -> None:
     """Copies a package's headers. Those that Debian keeps apart by architecture go beside the others."""
-    for line in output("dpkg", "-L", package).splitlines():
+    for line in packages.files([package]):
         found = re.match(r"/usr/include/(?:[\w]+-linux-gnu/)?(.+)", line)
         if found and pathlib.Path(line).is_file():
             (to / found[1]).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(line, to / found[1])
 
 
-def pack_library(name: str, to: pathlib.Path) -> None:
-    """Copies a library that is linked by `name`, and those that it needs in turn, under the names the loader asks for."""
-    linked = library_path(name)
-    soname = re.search(r"SONAME\s+(\S+)", output("objdump", "-p", linked))[1]
-    needed = re.findall(r"=> (/\S+)", output("ldd", linked))
-    for path in [linked.parent / soname, *map(pathlib.Path, needed)]:
-        if not SYSTEM.search(str(path)) and not (to / path.name).exists():
-            shutil.copyfile(path, to / path.name)
-    if name != soname:
-        (to / name).unlink(missing_ok=True)
-        (to / name).symlink_to(soname)
+def finish(name: str, words: list[str], compiler: str, build: pathlib.Path, to: pathlib.Path) -> None:
+    """Links a program so that it finds its libraries in ../lib."""
+    to.mkdir(exist_ok=True)
+    paths = ["-s", "-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN/../lib"]
+    done = subprocess.run([compiler, "-o", str((to / name).resolve()), *words, *paths], cwd=build, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise Failed(f"{name} cannot be linked:\n{done.stderr}")
+
+
+def build_here(build: pathlib.Path, names: list[str]) -> None:
+    done = subprocess.run(["ninja", "-C", build, *names], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"the build failed:\n{done.stdout[-4000:]}")
 
 
 def first_images(source: pathlib.Path, to: pathlib.Path, count: int) -> None:
@@ -107,34 +136,50 @@ def contents(folder: pathlib.Path) -> list[dict]:
 
 
 def tree_bytes() -> int:
-    names = output("git", "-C", recipe.ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    return sum((recipe.ROOT / name).stat().st_size for name in names if name and (recipe.ROOT / name).is_file())
+    names = output("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return sum((ROOT / name).stat().st_size for name in names if name and (ROOT / name).is_file())
 
 
 def clear(folder: pathlib.Path) -> None:
     """Takes an earlier pack away; what is none is left alone."""
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / "recipe" / recipe.CALLS).exists()):
-        raise recipe.Failed(f"{folder} is there and is no pack; name a folder that is new, empty or an earlier pack")
+    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / recipe.FILE).exists()):
+        raise Failed(f"{folder} is there and is no pack; name a folder that is new, empty or an earlier pack")
     shutil.rmtree(folder)
+
+
+def fill(folder: pathlib.Path, build: pathlib.Path) -> list[str]:
+    """Writes all but the list; gives the packages whose headers are in it."""
+    compiler, what = compiler_of(build), recipe.read(build, PROGRAMS)
+    build_here(build, ["remuda", *what.packed])
+    for file in what.packed:
+        (folder / "built" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(build / file, folder / "built" / file)
+    headers = packages_of_headers(included(what, compiler), what.torch_flags)
+    for package in headers:
+        pack_headers(package, folder / "include")
+    brought = libraries.Collection(folder / "lib", EVERYWHERE)
+    for name in what.libraries:
+        brought.add_linked(name)
+    for name, words in what.finished.items():
+        finish(name, words, compiler, build, folder / "bin")
+        brought.add_loaded(folder / "bin" / name)
+    programs = [file for part in ("bin", "lib") for file in (folder / part).iterdir() if not file.is_symlink() and libraries.is_elf(file)]
+    what.save(folder / recipe.FILE, glibc=libraries.needed_c_library(programs))
+    pack_data(folder / "data")
+    (folder / "env").write_text(ENV)
+    return headers
 
 
 def make(folder: pathlib.Path, build: pathlib.Path) -> dict:
     """Fills `folder`; gives what stands in its list."""
     if folder.exists():
         clear(folder)
-    (folder / "lib").mkdir(parents=True)
-    libraries = recipe.record(build, PROGRAMS, folder / "recipe")
-    packages = sorted({development_package(name) for name in libraries} | set(HEADERS))
-    for package in packages:
-        pack_headers(package, folder / "include")
-    for name in libraries:
-        pack_library(name, folder / "lib")
-    pack_data(folder / "data")
-    (folder / "env").write_text(ENV)
+    folder.mkdir(parents=True)
+    headers = fill(folder, build)
     files = contents(folder)
-    versions = {package: output("dpkg-query", "-W", "-f", "${Version}", package) for package in packages}
-    listing = {"made": datetime.datetime.now().isoformat(timespec="seconds"), "commit": output("git", "rev-parse", "HEAD").strip(),
-               "bytes": sum(file["bytes"] for file in files), "tree_bytes": tree_bytes(), "packages": versions, "files": files}
+    versions = {package: output("dpkg-query", "-W", "-f", "${Version}", package) for package in headers}
+    listing = {"made": datetime.datetime.now().isoformat(timespec="seconds"), "commit": output("git", "-C", ROOT, "rev-parse", "HEAD").strip(),
+               "bytes": sum(file["bytes"] for file in files), "tree_bytes": tree_bytes(), "headers": versions, "files": files}
     (folder / "list.json").write_text(json.dumps(listing, indent=1) + "\n")
     return listing
 
@@ -143,7 +188,7 @@ def main() -> int:
     folder, build = map(pathlib.Path, sys.argv[1:])
     try:
         listing = make(folder, build.resolve())
-    except recipe.Failed as error:
+    except Failed as error:
         print(f"pack.py: {error}", file=sys.stderr)
         return 2
     parts: dict[str, int] = {}

@@ -3,6 +3,7 @@
 import datetime
 
 import readings
+import switches
 
 SHOWN_AFTER = 100  # lines of a program's output; more is cut
 
@@ -30,8 +31,15 @@ def machine(stages: dict) -> str:
     rows = [["date", stages.get("see", {}).get("when", str(datetime.date.today()))[:10]],
             ["GPU", ", ".join(cards) or "none: this page shows what the stages do without one"],
             ["driver", ", ".join(drivers) or "none"],
-            ["libtorch", stages.get("facts", {}).get("torch", "unknown")]]
+            ["libtorch", stages.get("facts", {}).get("torch", "unknown")],
+            ["built there", build_words(stages.get("build", {}).get("measures"))]]
     return table(["", ""], rows)
+
+
+def build_words(measures: dict | None) -> str:
+    if not measures:
+        return "no"
+    return f"{measures['cpu_s']:.0f} s of CPU time in {measures['wall_s']:.0f} s"
 
 
 def facts(stages: dict) -> str:
@@ -72,16 +80,27 @@ def training(title: str, found: dict) -> str:
     return f"## {title}\n\n" + (table(head, rows) if rows else "Not trained: no GPU here.\n")
 
 
+def of_stages(stages: dict, *names: str) -> dict:
+    """The runs of several stages, as if they were of one."""
+    return {"runs": {name: run for stage in names for name, run in stages.get(stage, {}).get("runs", {}).items()}}
+
+
+def both_ways(found: dict) -> str:
+    rows = [switches.summary(key, entry) for key, entry in found.get("switches", {}).items() if not entry.get("unknown")]
+    head = ["switch", "model, ranks", "samples/s", "samples/s", "times as fast"]
+    return "## Switches of the engine, both ways\n\n" + (table(head, rows) if rows else "Not measured.\n")
+
+
 def text(stages: dict) -> str:
     """The page, from what the stages have saved."""
-    see = stages.get("see", {})
     wrong = [f"* {name}: {sentence}" for name, stage in stages.items() for sentence in stage.get("wrong", [])]
     parts = ["# What was seen on a real GPU\n\n`./dev gpu` makes this page. Memory is the most that the vendor's program showed beyond\n"
              "what was in use before; the plain loop is `tools/gpu/loop.py`: the same model and data, in PyTorch alone.\n",
              machine(stages),
              "## What was wrong\n\n" + ("\n".join(wrong) or "Nothing.") + "\n",
              facts(stages),
-             training("Fashion-MNIST, resnet", stages.get("fashion", {})),
-             training("A text, gpt", stages.get("gpt", {}))]
-    parts += [block(title, shown) for title, shown in see.get("shown", {}).items()]
+             training("Fashion-MNIST, resnet", of_stages(stages, "alone", "pair", "twice")),
+             training("A text, gpt", stages.get("gpt", {})),
+             both_ways(stages.get("switches", {}))]
+    parts += [block(title, shown) for name in ("see", "links") for title, shown in stages.get(name, {}).get("shown", {}).items()]
     return "\n".join(parts)

@@ -7,12 +7,9 @@ import math
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import time
 
-
-TIME_IS_OVER = 124
+from measured import run
 
 
 class NoGpu(Exception):
@@ -35,14 +32,16 @@ class Results:
 class Stage:
     """One stage at work: where the programs are, how long it may take, and what it has found so far."""
 
-    def __init__(self, results: Results, name: str, options: argparse.Namespace):
+    def __init__(self, results: Results, name: str, options: argparse.Namespace, limit_s: float):
         self.results = results
         self.found = results.stages.setdefault(name, {"wrong": []})
         self.found["when"] = datetime.datetime.now().isoformat(timespec="seconds")
         self.out, self.bin, self.devices = options.out, options.bin, options.devices
         self.found["devices"] = self.devices
         self.pack = options.pack
-        self.end = time.monotonic() + options.limit
+        self.optimise = not options.unoptimised
+        self.limit_s = limit_s
+        self.end = time.monotonic() + limit_s
 
     def left_s(self) -> float:
         return self.end - time.monotonic()
@@ -67,25 +66,6 @@ class Stage:
 
     def program(self, name: str) -> pathlib.Path:
         return self.bin / name
-
-
-def run(command: list, limit_s: float, **options) -> tuple[int, str]:
-    """The exit status of a command and what it prints. When its time is over, all that it has started is ended: 124."""
-    try:
-        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   stdin=subprocess.DEVNULL, start_new_session=True, **options)
-    except FileNotFoundError:
-        return 127, f"there is no {command[0]} here\n"
-    try:
-        printed, _ = process.communicate(timeout=max(limit_s, 1))
-        return process.returncode, printed
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        printed, _ = process.communicate()
-        return TIME_IS_OVER, f"{printed}\nended: the stage's time was over\n"
-    except BaseException:  # Ctrl-C
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
 
 
 def json_in(text: str) -> dict:

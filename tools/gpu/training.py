@@ -1,4 +1,4 @@
-"""The stages that train: one model on the GPU alone, with a CPU, and twice on the one GPU; by precision; beside a plain loop."""
+"""The stages that train: a model on the GPU alone, with a CPU, and twice on the one GPU; by precision; beside a plain loop."""
 
 import dataclasses
 import json
@@ -13,6 +13,7 @@ LOOP = pathlib.Path(__file__).parent / "loop.py"
 RUN_LIMIT_S = 180
 SAMPLE_EVERY_S = 0.5
 SAME_LOSS = 0.01
+BRIEFLY = ("train.epochs=2",)  # a slow partner may not take all of a stage's time
 
 # For a GPU, large enough to keep one busy; for CPUs, which only show that the stage works, small.
 MODELS = {
@@ -21,7 +22,7 @@ MODELS = {
 }
 TERMS = {
     "fashion": {"gpu": "epochs = 20\nglobal_batch = 1024", "cpu": "epochs = 1\nglobal_batch = 500"},
-    "gpt": {"gpu": "epochs = 8\nglobal_batch = 32", "cpu": "epochs = 1\nmax_steps = 20\nglobal_batch = 16"},
+    "gpt": {"gpu": "epochs = 4\nglobal_batch = 32", "cpu": "epochs = 1\nmax_steps = 20\nglobal_batch = 16"},
 }
 JOB = """\
 [model]
@@ -65,6 +66,7 @@ class Run:
     precision: str | None = None  # the file's key; nothing: the job does not say
     slowed: bool = False  # the last device pretends to be half as fast
     plain: bool = False
+    settings: tuple[str, ...] = ()  # further keys of the job, as --set takes them
 
     def may_be_refused(self) -> bool:
         """Not every device has every precision."""
@@ -119,17 +121,19 @@ def job_text(model: str, devices: list[str], data: pathlib.Path) -> str:
     return JOB.format(model=name, shape=MODELS[model][size], data=files, terms=TERMS[model][size], rate=rate)
 
 
-def runs(first: str, second: str, has_precision: bool) -> list[Run]:
-    """What a stage measures, the most telling first. Precisions are named where the job file has a key for them."""
+def runs(first: str, second: str, has_precision: bool) -> dict[str, list[Run]]:
+    """What each stage measures, the most telling first. Precisions are named where the job file has a key for them."""
 
-    def run(name: str, devices: list[str], precision: str, slowed: bool = False) -> Run:
-        return Run(f"{name}, {precision}", devices, precision, slowed) if has_precision else Run(name, devices, None, slowed)
+    def run(name: str, devices: list[str], precision: str, slowed: bool = False, settings: tuple[str, ...] = ()) -> Run:
+        return Run(f"{name}, {precision}" if has_precision else name, devices, precision if has_precision else None, slowed, settings=settings)
 
-    alone = [run(first, [first], p) for p in (("fp32", "bf16", "fp16", "auto") if has_precision else ("",))]
-    plain = [Run(f"plain loop, {p}", [first], p, plain=True) for p in ("fp32", "bf16", "fp16")]
-    pair = run(f"{first} and {second}", [first, second], "auto")
-    twice = run(f"{first} and a slower {first}", [first, first], "fp32", slowed=True)
-    return [alone[0], plain[0], *alone[1:2], plain[1], pair, twice, *alone[2:], plain[2]]
+    alone = [run(first, [first], precision) for precision in (("fp32", "bf16", "fp16", "auto") if has_precision else ("fp32",))]
+    plain = [Run(f"plain loop, {precision}", [first], precision, plain=True) for precision in ("fp32", "bf16", "fp16")]
+    pair = [run(f"{first} and {second}", [first, second], precision, settings=BRIEFLY)
+            for precision in (("fp32", "auto") if has_precision else ("fp32",))]
+    twice = run(f"{first} and a slower {first}", [first, first], "fp32", slowed=True, settings=BRIEFLY)
+    return {"alone": [alone[0], plain[0], *alone[1:2], plain[1], *alone[2:], plain[2]], "pair": pair, "twice": [twice],
+            "gpt": [alone[0], plain[0], *alone[1:2], plain[1], pair[0], twice]}
 
 
 def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
@@ -140,6 +144,8 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     command = [stage.program("remuda"), "train", file, "--quiet", "--json", report]
     if run.precision:
         command += ["--set", f"train.precision={run.precision}"]
+    for setting in run.settings:
+        command += ["--set", setting]
     status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
     if report.exists():
         return json.loads(report.read_text()) | ({"exit_status": status} if status else {})
@@ -167,21 +173,28 @@ def words(found: dict) -> str:
 def learned_otherwise(found: dict, alone: dict) -> str | None:
     """What is wrong where a split run did not learn what one rank does; a GPU's own sums may differ in their order."""
     mine, other = ((run.get("loss_per_epoch") or [None])[0] for run in (found, alone))
-    if mine is None or other is None or abs(mine - other) <= SAME_LOSS * abs(other):
+    if mine is None or other is None:
+        return "its loss cannot be compared with that of one rank"
+    if abs(mine - other) <= SAME_LOSS * abs(other):
         return None
     return f"its first epoch ended with a loss of {mine:.4f}, that of one rank with {other:.4f}"
 
 
-def measure(stage: Stage, model: str) -> None:
-    first, second = stage.devices
+def prepare(stage: Stage, model: str) -> pathlib.Path:
+    """The model's job file, without devices; NoGpu where one is asked for and there is none."""
     if size_of(stage.devices) == "gpu" and not readings.query("name"):
         raise NoGpu(f"{model} was not trained; --devices cpu:0,cpu:1 tries the stage on CPUs")
     data = stage.pack / "data" if stage.pack else text_data(stage)
     job = stage.out / f"{model}.toml"
     job.write_text(job_text(model, stage.devices, data))
+    return job
+
+
+def measure(stage: Stage, model: str, name: str) -> None:
+    job = prepare(stage, model)
     done = stage.found.get("runs", {})
-    planned = runs(first, second, knows_precision(stage))
-    for run in planned:
+    planned = runs(*stage.devices, knows_precision(stage))
+    for run in planned[name]:
         if run.name in done or stage.left_s() <= 0:
             continue
         with MemoryWatch() as watch:
@@ -191,13 +204,18 @@ def measure(stage: Stage, model: str) -> None:
         if stage.left_s() <= 0 and "failed" in found:
             break  # for lack of time: it is tried again
         stage.keep("runs", stage.found.get("runs", {}) | {run.name: found})
-        difference = learned_otherwise(found, stage.found["runs"].get(planned[0].name, {})) if run.slowed else None
         if "failed" in found or ("refused" in found and not run.may_be_refused()):
             stage.wrong(f"{run.name}: {words(found)}")
-        elif difference:
+        elif run.slowed and (difference := learned_otherwise(found, one_rank(stage, model, planned["alone"][0].name))):
             stage.wrong(f"{run.name}: {difference}")
         else:
             print(f"  {run.name}: {words(found)}", flush=True)
+
+
+def one_rank(stage: Stage, model: str, name: str) -> dict:
+    """The run of one rank that two on the same device are compared with."""
+    where = stage.found if model == "gpt" else stage.results.stages.get("alone", {})
+    return where.get("runs", {}).get(name, {})
 
 
 def text_data(stage: Stage) -> pathlib.Path:
@@ -210,9 +228,17 @@ def text_data(stage: Stage) -> pathlib.Path:
     return folder
 
 
-def fashion(stage: Stage) -> None:
-    measure(stage, "fashion")
+def alone(stage: Stage) -> None:
+    measure(stage, "fashion", "alone")
+
+
+def pair(stage: Stage) -> None:
+    measure(stage, "fashion", "pair")
+
+
+def twice(stage: Stage) -> None:
+    measure(stage, "fashion", "twice")
 
 
 def gpt(stage: Stage) -> None:
-    measure(stage, "gpt")
+    measure(stage, "gpt", "gpt")

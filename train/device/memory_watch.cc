@@ -12,7 +12,7 @@
 namespace remuda::train {
 namespace {
 
-constexpr auto kSlot = c10::DebugInfoKind::PROFILER_STATE;
+const auto kSlot = c10::DebugInfoKind::PROFILER_STATE;
 
 /// The type in which this version of libtorch reports totals.
 template <typename Function>

@@ -1,0 +1,47 @@
+"""Programs that are run for a limited time, and what they took."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import threading
+
+TIME_IS_OVER = 124
+
+
+def run(command: list, limit_s: float, **options) -> tuple[int, str]:
+    """The exit status of a command and what it prints. When its time is over, all that it has started is ended: 124."""
+    status, printed, _ = run_measured(command, limit_s, **options)
+    return status, printed + ("\nended: the stage's time was over\n" if status == TIME_IS_OVER else "")
+
+
+def run_measured(command: list, limit_s: float, cwd: pathlib.Path | None = None, env: dict | None = None) -> tuple[int, str, float]:
+    """The same, with the seconds of CPU time that the command has used. An end by signal N has the status -N."""
+    with tempfile.TemporaryFile() as file:
+        try:
+            process = subprocess.Popen(list(map(str, command)), stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                       start_new_session=True, cwd=cwd, env=env)
+        except FileNotFoundError:
+            return 127, f"there is no {command[0]} here\n", 0.0
+        over = threading.Event()
+
+        def end() -> None:
+            over.set()
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+                os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(max(limit_s, 1), end)
+        timer.start()
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:  # Ctrl-C
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        file.seek(0)
+        printed = file.read().decode(errors="replace")
+    return TIME_IS_OVER if over.is_set() else process.returncode, printed, used.ru_utime + used.ru_stime

@@ -1,0 +1,85 @@
+"""The stage that measures switches of the engine both ways: what is a guess about speed until a card has shown it.
+
+To add one, add a line to SWITCHES.
+"""
+
+import dataclasses
+import statistics
+
+import training
+from stage import Stage
+
+TURNS = 2
+OFF_ON = ("off", "on")
+
+
+@dataclasses.dataclass(frozen=True)
+class Switch:
+    """A key of the job file with the values to compare, the one that is the default first."""
+
+    key: str
+    values: tuple[str, str] = OFF_ON
+    on: str = "alone"  # where: alone, pair or twice, as the stages of that name
+    model: str = "fashion"
+
+
+SWITCHES = [
+    Switch("train.tf32"),
+    Switch("train.autotune"),
+    Switch("train.device_collectives", ("auto", "off"), on="twice"),
+    Switch("train.bucket_mib", ("25", "4"), on="pair"),
+]
+
+
+def ranks(stage: Stage, on: str) -> list[str]:
+    first, second = stage.devices
+    return {"alone": [first], "pair": [first, second], "twice": [first, first]}[on]
+
+
+def known(stage: Stage, switch: Switch) -> bool:
+    return switch.key in stage.output(stage.program("remuda"), "train", "--help-keys")
+
+
+def one(stage: Stage, switch: Switch, value: str) -> dict:
+    """One training with the key set so."""
+    setting = f"{switch.key}={value}"
+    job = training.prepare(stage, switch.model)
+    briefly = training.BRIEFLY if switch.on == "pair" else ()
+    run = training.Run(setting, ranks(stage, switch.on), settings=(*briefly, setting))
+    return training.train(stage, job, run)
+
+
+def summary(key: str, entry: dict) -> list[str]:
+    """A row of a table: the switch, where it was tried, samples/s each way, and how many times as fast the second is."""
+    medians = [statistics.median(speeds) for value in entry["values"] if (speeds := entry["speeds"].get(value))]
+    cells = [f"{value}: {speed:.0f}" for value, speed in zip(entry["values"], medians)]
+    ratio = f"{medians[1] / medians[0]:.2f}" if len(medians) == 2 else entry.get("failed", "not measured")
+    return [key, f"{entry['model']}, {entry['on']}", *(cells + ["", ""])[:2], ratio]
+
+
+def measure(stage: Stage) -> None:
+    found: dict[str, dict] = stage.found.get("switches", {})
+    for turn in range(TURNS):  # all of them once, before any of them again
+        for switch in SWITCHES:
+            entry = found.setdefault(switch.key, {"on": switch.on, "model": switch.model, "values": list(switch.values), "speeds": {}})
+            if entry.get("unknown") or (turn == 0 and not known(stage, switch)):
+                entry["unknown"] = True
+                continue
+            for value in switch.values:
+                speeds = entry["speeds"].setdefault(value, [])
+                if len(speeds) > turn or entry.get("failed") or stage.left_s() <= 0:
+                    continue
+                report = one(stage, switch, value)
+                if stage.left_s() <= 0 and "failed" in report:
+                    break  # for lack of time: it is tried again
+                if "samples_per_s" in report:
+                    speeds.append(report["samples_per_s"])
+                else:
+                    entry["failed"] = f"{value}: {training.words(report)}"
+                    say = stage.wrong if "failed" in report else lambda sentence: print(f"  {sentence}", flush=True)
+                    say(f"{switch.key}={entry['failed']}")
+                stage.keep("switches", found)
+    for switch in SWITCHES:
+        if found[switch.key]["speeds"] and not found[switch.key].get("failed"):
+            print("  " + ", ".join(summary(switch.key, found[switch.key])), flush=True)
+    stage.keep("switches", found)
