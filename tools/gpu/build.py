@@ -20,8 +20,8 @@ import recipe
 from measured import TIME_IS_OVER, run_measured
 from recipe import ROOT, TOOLS, Failed, Recipe
 
-# Files of one folder that are compiled as one. Each unit reads libtorch's headers, which takes 20 s, and a file takes one or
-# two; so that there are no more units than cores on a machine with a GPU, of which 16 are the fewest to expect.
+# Files that are compiled as one. Each unit reads libtorch's headers, which takes 20 s, and a file takes one or two; so that
+# there are no more units than cores on a machine with a GPU, of which 16 are the fewest to expect.
 BATCH = 10
 
 
@@ -41,18 +41,14 @@ class Unit:
         return sum((ROOT / source).stat().st_size for source in self.sources)
 
 
-def units(what: Recipe, batch: int = BATCH) -> list[Unit]:
+def units(what: Recipe, batch: int) -> list[Unit]:
     """All that is compiled, what takes longest first."""
     found = []
     for target, groups in what.units.items():
         for group in groups:
-            folders: dict[str, list[str]] = {}
-            for source in sorted(group["sources"]):
-                folders.setdefault(str(pathlib.Path(source).parent), []).append(source)
-            for sources in folders.values():
-                count = -(-len(sources) // batch)
-                parts = [sources[i::count] for i in range(count)]  # of one size, or one more
-                found += [Unit(target, group["flags"], part, part[0].removesuffix(".cc").replace("/", "-")) for part in parts]
+            count = -(-len(group["sources"]) // batch)
+            parts = [sorted(group["sources"])[i::count] for i in range(count)]  # of one size, or one more
+            found += [Unit(target, group["flags"], part, part[0].removesuffix(".cc").replace("/", "-")) for part in parts]
     return sorted(found, key=Unit.bytes, reverse=True)
 
 
@@ -75,7 +71,9 @@ def find_torch() -> dict[str, str]:
     return {"TORCH": str(place), "TORCH_FLAGS": " ".join(words)}
 
 
-def check_c_library(needed: str) -> None:
+def check_c_library(files: list[pathlib.Path]) -> None:
+    """Refuses where programs or libraries need a newer glibc than that of this machine."""
+    needed = libraries.needed_c_library([file for file in files if libraries.is_elf(file)])
     here = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
     if libraries.version_number(here) < libraries.version_number(needed):
         raise Failed(f"the C library here is glibc {here}; what was packed needs {needed} or a newer one")
@@ -113,7 +111,7 @@ class Build:
         self.places = {"SOURCE": str(ROOT), "LIB": str(pack / "lib"), "PACKED": str(pack / "built"), "BUILT": str(self.folder),
                        "OBJECTS": str(self.folder), "TORCH": torch["TORCH"]}
         self.torch_flags = torch["TORCH_FLAGS"].split()
-        self.what, self.more = recipe.load(pack / recipe.FILE)
+        self.what = recipe.load(pack / recipe.FILE)
         cores = len(os.sched_getaffinity(0))
         # Unoptimised, reading headers is nearly all: as few units as keep the cores busy.
         largest = max((len(group["sources"]) for groups in self.what.units.values() for group in groups), default=1)
@@ -175,7 +173,7 @@ class Build:
             try:
                 for future in concurrent.futures.as_completed(futures):
                     future.result()
-            except BaseException:  # Ctrl-C, too
+            except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -220,7 +218,7 @@ def build(pack: pathlib.Path, out: pathlib.Path, left_s: Callable[[], float], op
     Nothing is done where they are there, made of the same; else gives what it measured.
     """
     this = Build(pack, out, left_s, find_torch(), optimise)
-    check_c_library(this.more.get("glibc", "2.0"))
+    check_c_library([*(pack / "bin").iterdir(), *missing_libraries(pack / "lib")])
     key, start = this.key(), time.monotonic()
     whole = key + contents_key(pack)
     if is_text(out / "bin/key", whole):

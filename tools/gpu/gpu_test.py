@@ -7,9 +7,11 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -142,6 +144,20 @@ class Lane(Scratch):
         self.assertIn("gpu_facts ended with 124", printed)
         self.assertIn("not done within 1 s; ./dev gpu facts goes on", printed)
         self.assertFalse(self.saved()["facts"]["done"])
+
+    def test_all_that_was_started_ends_with_the_lane(self):
+        self.program("gpu_facts", "sleep 60 & echo $! >pid; wait")
+        command = [sys.executable, "-B", lane.__file__, "--out", self.folder / "out", "--bin", self.folder / "bin", "facts"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while not (pid := self.folder / "pid").exists() or not pid.read_text():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), -signal.SIGTERM)
+        for _ in range(1000):
+            if not pathlib.Path("/proc", pid.read_text().strip()).exists():
+                return
+            time.sleep(0.01)
+        self.fail("what the stage had started still runs")
 
     def test_training_needs_a_gpu_where_one_is_asked_for(self):
         status, printed = self.run_lane("alone")

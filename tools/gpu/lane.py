@@ -23,9 +23,11 @@ Exits 1 when something was found wrong, or a stage could not end.
 import argparse
 import os
 import pathlib
+import signal
 import sys
 
 import build
+import measured
 import page
 import readings
 import recipe
@@ -109,7 +111,7 @@ def make_page(stage: Stage) -> None:
 
 # What is done, and how many seconds each may take: together they end within nine minutes, the build among them.
 STAGES = {
-    "build": (build_programs, 150),
+    "build": (build_programs, 120),
     "facts": (facts, 20),
     "alone": (training.alone, 80),
     "pair": (training.pair, 40),
@@ -117,7 +119,7 @@ STAGES = {
     "see": (see, 30),
     "links": (links, 30),
     "gpt": (training.gpt, 70),
-    "switches": (switches.measure, 70),
+    "switches": (switches.measure, 100),
     "page": (make_page, 5),
 }
 ALWAYS = {"build", "page"}  # quick where nothing has changed
@@ -180,4 +182,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, measured.end_with_this_program)
     sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Shared libraries for a machine that lacks them: those that a program is linked with, and those that it loads in turn."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -13,7 +14,7 @@ SCRIPT_WORDS = {"INPUT", "GROUP", "AS_NEEDED", "OUTPUT_FORMAT", "SEARCH_DIR", "V
 
 def find(name: str) -> pathlib.Path | None:
     """The file that the linker takes for a library's name."""
-    path = pathlib.Path(output("c++", f"-print-file-name={name}").strip())
+    path = pathlib.Path(os.path.normpath(output("c++", f"-print-file-name={name}").strip()))
     return path if path.is_absolute() and path.exists() else None
 
 
@@ -27,6 +28,10 @@ def of_script(text: str) -> list[str]:
     text = re.sub(r"(?s)/\*.*?\*/|OUTPUT_FORMAT\s*\([^)]*\)", " ", text)
     words = [word for word in re.findall(r"[^\s(),;]+", text) if word not in SCRIPT_WORDS]
     return [f"lib{word[2:]}.so" if word.startswith("-l") else word for word in words]
+
+
+def soname(path: pathlib.Path) -> str:
+    return re.search(r"SONAME\s+(\S+)", output("objdump", "-p", path))[1]
 
 
 def loaded_by(program: pathlib.Path) -> list[pathlib.Path]:
@@ -61,13 +66,13 @@ class Collection:
                 self.add_linked(part if part.startswith("lib") else pathlib.Path(part).name)
             (self.folder / name).write_text("INPUT(" + " ".join(pathlib.Path(part).name for part in parts) + ")\n")
             return True
-        soname = re.search(r"SONAME\s+(\S+)", output("objdump", "-p", path))[1]
-        if not (self.folder / soname).exists():
-            shutil.copyfile(path, self.folder / soname)
+        asked = soname(path)
+        if not (self.folder / asked).exists():
+            shutil.copyfile(path, self.folder / asked)
         self.add_loaded(path)
-        if name != soname:
+        if name != asked:
             (self.folder / name).unlink(missing_ok=True)
-            (self.folder / name).symlink_to(soname)
+            (self.folder / name).symlink_to(asked)
         return True
 
 

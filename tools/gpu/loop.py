@@ -12,7 +12,11 @@ import math
 import struct
 import sys
 import time
-import tomllib
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10, whose pip has it
+    from pip._vendor import tomli as tomllib
 
 import torch
 from torch import nn

@@ -9,6 +9,21 @@ import tempfile
 import threading
 
 TIME_IS_OVER = 124
+running: set[int] = set()  # leaders of the sessions that run now
+
+
+def end_all() -> None:
+    """Ends all that runs, with all that it has started."""
+    for leader in list(running):
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+            os.killpg(leader, signal.SIGKILL)
+
+
+def end_with_this_program(number: int, _frame) -> None:
+    """For signal.signal: what was started has a session of its own, which no signal of a terminal or of `timeout` reaches."""
+    end_all()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def run(command: list, limit_s: float, **options) -> tuple[int, str]:
@@ -25,22 +40,21 @@ def run_measured(command: list, limit_s: float, cwd: pathlib.Path | None = None,
                                        start_new_session=True, cwd=cwd, env=env)
         except FileNotFoundError:
             return 127, f"there is no {command[0]} here\n", 0.0
+        running.add(process.pid)
         over = threading.Event()
 
         def end() -> None:
             over.set()
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
         timer = threading.Timer(max(limit_s, 1), end)
         timer.start()
         try:
             _, status, used = os.wait4(process.pid, 0)
-        except BaseException:  # Ctrl-C
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
         finally:
             timer.cancel()
+            running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         file.seek(0)
         printed = file.read().decode(errors="replace")

@@ -147,10 +147,10 @@ def clear(folder: pathlib.Path) -> None:
     shutil.rmtree(folder)
 
 
-def fill(folder: pathlib.Path, build: pathlib.Path) -> list[str]:
+def fill(folder: pathlib.Path, build: pathlib.Path, programs: list[str]) -> list[str]:
     """Writes all but the list; gives the packages whose headers are in it."""
-    compiler, what = compiler_of(build), recipe.read(build, PROGRAMS)
-    build_here(build, ["remuda", *what.packed])
+    compiler, what = compiler_of(build), recipe.read(build, programs)
+    build_here(build, [*what.finished, *what.packed])
     for file in what.packed:
         (folder / "built" / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(build / file, folder / "built" / file)
@@ -163,8 +163,7 @@ def fill(folder: pathlib.Path, build: pathlib.Path) -> list[str]:
     for name, words in what.finished.items():
         finish(name, words, compiler, build, folder / "bin")
         brought.add_loaded(folder / "bin" / name)
-    programs = [file for part in ("bin", "lib") for file in (folder / part).iterdir() if not file.is_symlink() and libraries.is_elf(file)]
-    what.save(folder / recipe.FILE, glibc=libraries.needed_c_library(programs))
+    what.save(folder / recipe.FILE)
     pack_data(folder / "data")
     (folder / "env").write_text(ENV)
     return headers
@@ -175,7 +174,7 @@ def make(folder: pathlib.Path, build: pathlib.Path) -> dict:
     if folder.exists():
         clear(folder)
     folder.mkdir(parents=True)
-    headers = fill(folder, build)
+    headers = fill(folder, build, PROGRAMS)
     files = contents(folder)
     versions = {package: output("dpkg-query", "-W", "-f", "${Version}", package) for package in headers}
     listing = {"made": datetime.datetime.now().isoformat(timespec="seconds"), "commit": output("git", "-C", ROOT, "rev-parse", "HEAD").strip(),

@@ -36,14 +36,12 @@ class Recipe:
     libraries: list[str] = dataclasses.field(default_factory=list)  # what `links` are linked with, but libtorch
     torch_flags: list[str] = dataclasses.field(default_factory=list)  # those of the libtorch here, for @TORCH_FLAGS@
 
-    def save(self, file: pathlib.Path, **more) -> None:
-        file.write_text(json.dumps({"units": self.units, "archives": self.archives, "links": self.links} | more, indent=1) + "\n")
+    def save(self, file: pathlib.Path) -> None:
+        file.write_text(json.dumps({"units": self.units, "archives": self.archives, "links": self.links}, indent=1) + "\n")
 
 
-def load(file: pathlib.Path) -> tuple[Recipe, dict]:
-    """A saved recipe, and what was saved beside it."""
-    fields = json.loads(file.read_text())
-    return Recipe(**{name: fields.pop(name) for name in ("units", "archives", "links")}), fields
+def load(file: pathlib.Path) -> Recipe:
+    return Recipe(**json.loads(file.read_text()))
 
 
 def places(words: list[str], here: dict[str, str]) -> list[str]:

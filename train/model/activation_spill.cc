@@ -9,7 +9,7 @@
 namespace remuda::train {
 namespace {
 
-constexpr size_t kLeaving = 2;  // copies to the host that the device may still be busy with
+constexpr size_t kMostLeaving = 2;  // copies to the host that the device may still be busy with
 constexpr int kAhead = 2;       // copies to the device before they are needed
 constexpr double kLongestCopy_s = 60;
 
@@ -164,7 +164,7 @@ std::shared_ptr<ActivationSpill::Item> ActivationSpill::move_to_host(const torch
   item->stored = ops_.copy(item->on_host(), item->on_device, ops_.here());
   items_.push_back(item);
   leaving_.push_back(item);
-  if (leaving_.size() > kLeaving) free_oldest();
+  if (leaving_.size() > kMostLeaving) free_oldest();
   cost_.bytes += double(bytes);
   return item;
 }
