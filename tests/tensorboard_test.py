@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+from idx_file import idx
+
 REMUDA = ""
 STEPS = 12
 
@@ -111,10 +113,6 @@ def event(message: bytes) -> dict:
         else:
             raise ValueError(f"field {number}")
     return read
-
-
-def idx(dimensions: list[int], values: bytes) -> bytes:
-    return bytes([0, 0, 8, len(dimensions)]) + struct.pack(f">{len(dimensions)}I", *dimensions) + values
 
 
 class TensorBoard(unittest.TestCase):

@@ -4,11 +4,8 @@
 weights_test.py REMUDA MAKE_SCRIPT_MODEL
 """
 
-import json
-import math
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -20,45 +17,10 @@ except ImportError:
     print("this Python has no PyTorch (the package python3-torch)")
     sys.exit(77)
 
+from idx_file import idx
+from safetensors_file import read, write
+
 REMUDA, MAKE_SCRIPT_MODEL = sys.argv[1:3]
-TYPES = {"U8": torch.uint8, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
-
-
-# Reader and writer of the format as its description has it (github.com/huggingface/safetensors), apart from ours.
-def read(path):
-    data = pathlib.Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    if data[8:9] != b"{":
-        raise ValueError(f"{path}: the header is no JSON object")
-    header, tensors, used = json.loads(data[8 : 8 + length].decode()), {}, 0
-    metadata = header.pop("__metadata__", {})
-    for name, entry in sorted(header.items(), key=lambda one: one[1]["data_offsets"]):
-        begin, end = entry["data_offsets"]
-        size = math.prod(entry["shape"]) * torch.tensor([], dtype=TYPES[entry["dtype"]]).element_size()
-        if begin != used or end - begin != size:
-            raise ValueError(f"{path}: {name} leaves a hole, overlaps, or has another size than its shape")
-        used = end
-        raw = bytearray(data[8 + length + begin : 8 + length + end])
-        tensors[name] = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).reshape(entry["shape"])
-    if len(data) != 8 + length + used or not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError(f"{path}: bytes after the last tensor, or metadata that is no text")
-    return tensors, metadata
-
-
-def write(path, tensors):
-    header, data = {}, b""
-    for name, tensor in tensors.items():
-        raw = bytes(tensor.contiguous().view(torch.uint8).numpy())
-        dtype = next(word for word, known in TYPES.items() if known == tensor.dtype)
-        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def idx(path, *sizes, values):
-    header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
-    pathlib.Path(path).write_bytes(header + values)
 
 
 class Weights(unittest.TestCase):
@@ -67,8 +29,8 @@ class Weights(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
         subprocess.run([MAKE_SCRIPT_MODEL, self.folder / "model.pt"], check=True)
-        idx(self.folder / "images", 50, 12, 12, values=bytes(i * i % 251 for i in range(50 * 144)))
-        idx(self.folder / "labels", 50, values=bytes(i % 5 for i in range(50)))
+        (self.folder / "images").write_bytes(idx([50, 12, 12], bytes(i * i % 251 for i in range(50 * 144))))
+        (self.folder / "labels").write_bytes(idx([50], bytes(i % 5 for i in range(50))))
         (self.folder / "job.toml").write_text(
             "model = {path = 'model.pt', loss = 'nll'}\n"
             "data = {train = {images = 'images', labels = 'labels'}}\n"
