@@ -1,6 +1,7 @@
 #include "place/request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tuple>
 
 #include "base/quantity.h"

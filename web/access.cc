@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>

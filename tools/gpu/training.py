@@ -21,8 +21,8 @@ MODELS = {
     "gpt": {"gpu": "width = 512\ndepth = 8\nheads = 8", "cpu": "width = 32\ndepth = 2\nheads = 4"},
 }
 TERMS = {
-    "fashion": {"gpu": "epochs = 20\nglobal_batch = 1024", "cpu": "epochs = 1\nglobal_batch = 500"},
-    "gpt": {"gpu": "epochs = 4\nglobal_batch = 32", "cpu": "epochs = 1\nmax_steps = 20\nglobal_batch = 16"},
+    "fashion": {"gpu": "epochs = 20\nglobal_batch = 1024", "cpu": "epochs = 1\nmax_steps = 20\nglobal_batch = 64"},
+    "gpt": {"gpu": "epochs = 4\nglobal_batch = 32", "cpu": "epochs = 1\nmax_steps = 10\nglobal_batch = 16"},
 }
 JOB = """\
 [model]
