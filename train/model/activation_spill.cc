@@ -10,7 +10,7 @@ namespace remuda::train {
 namespace {
 
 constexpr size_t kMostLeaving = 2;  // copies to the host that the device may still be busy with
-constexpr int kAhead = 2;       // copies to the device before they are needed
+constexpr int kAhead = 2;           // copies to the device before they are needed
 constexpr double kLongestCopy_s = 60;
 
 thread_local ActivationSpill* spill_of_thread = nullptr;
