@@ -1,4 +1,4 @@
-// What holds a run back, in five made situations: the real programs, and the sentence that they end with.
+// What holds a run back, in six made situations: the real programs, and the sentence that they end with.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -64,6 +64,19 @@ TEST(TrainBottleneck, ImbalanceOfAnEvenSplit) {
   job.balance = "policy = 'even'\n";
   job.devices += "slowdown = 4.0\n";
   expect_limit(train_report(job_folder(job)), "imbalance", "as the split is even; by the speeds of this run");
+}
+
+TEST(TrainBottleneck, ADeviceThatCostsMoreThanItGives) {
+  REMUDA_NEEDS_TWO_CORES();
+  JobText job;
+  job.model = "name = 'mlp'\nhidden = [512, 512]\n";
+  job.train = "epochs = 8\nglobal_batch = 48\noptimizer = 'adamw'\n";
+  job.balance = "policy = 'auto'\nstate_shares = [1, 1]\n";
+  job.devices += "slowdown = 16.0\n";
+  const Json report = train_report(job_folder(job));
+  ASSERT_TRUE(report.contains("bottleneck")) << to_line(report);
+  EXPECT_EQ(report["bottleneck"]["limit"], "devices") << to_line(report["bottleneck"]);
+  EXPECT_THAT(std::string(report["bottleneck"]["sentence"]), HasSubstr("without it, by --devices cpu:0, there are"));
 }
 
 TEST(TrainBottleneck, MemoryThatBlocksAreRecomputedFor) {

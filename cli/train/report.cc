@@ -16,6 +16,7 @@
 #include "cli/train/report_text.h"
 #include "cli/train/run_bottleneck.h"
 #include "cli/train/run_plot.h"
+#include "cli/train/run_together.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 

@@ -15,7 +15,6 @@
 namespace remuda::cli {
 namespace {
 
-constexpr double kGood = 0.9;        // an efficiency that needs no explanation
 constexpr double kMuchLost = 0.1;    // of the memory that tensors could have, in blocks that do not fit
 constexpr double kMuchUneven = 1.5;  // times the smallest batch that a device normalises
 
@@ -103,27 +102,6 @@ std::optional<double> predicted_difference(const Json& report) {
   const double predicted = workers::number_field(report.value("predicted", Json::object()), "samples_per_s");
   if (!(actual > 0 && predicted > 0)) return std::nullopt;
   return actual / predicted - 1;
-}
-
-std::string efficiency_text(const Json& report) {
-  const double efficiency = workers::number_field(report, "efficiency", NAN);
-  const double balance = workers::number_field(report, "balance_efficiency", NAN);
-  if (!(efficiency < kGood) || std::isnan(balance) || report.value("devices", Json::array()).size() < 2) return "";
-  const std::vector<std::string> names = device_names(report);
-  if (balance >= kGood && names != device_ids(report))
-    return fmt::format(
-        "slower together than alone ({:.0f} % of it): ranks on one device share it, and each was measured while it had "
-        "the device for itself",
-        100 * efficiency);
-  if (balance >= kGood)
-    return fmt::format(
-        "slower together than alone ({:.0f} % of it), though the devices hardly wait for each other: another load on "
-        "this machine takes the rest, or the memory and cores that they share",
-        100 * efficiency);
-  for (size_t rank = 0; rank < names.size(); ++rank)
-    if (workers::number_field(report["devices"][rank], "share", 1) == 0 && takes_samples(report["devices"][rank]))
-      return fmt::format("{} takes no samples: even one would delay the other devices", names[rank]);
-  return "";
 }
 
 namespace {

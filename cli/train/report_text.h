@@ -1,4 +1,4 @@
-// Sentences about the reports of training runs: why one was slow, and how several differ.
+// Sentences about the reports of training runs: what happened in one, and how several differ.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,6 @@ bool takes_samples(const Json& device);
 
 /// By how much the run was faster than predicted, as a part of that; nothing where one of the two is not known.
 std::optional<double> predicted_difference(const Json& report);
-
-/// Why the run was much slower than the sum of its devices alone, where that is no matter of its steps (of which
-/// bottleneck_of() tells); empty where it was not, or where that was not measured.
-std::string efficiency_text(const Json& report);
 
 /// Which device ran out of memory, what was done about it, and what avoids it; empty where none did.
 std::string memory_text(const Json& report);

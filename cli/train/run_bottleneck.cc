@@ -5,18 +5,23 @@
 #include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "cli/train/report_text.h"
 #include "cli/train/run_compression.h"
+#include "cli/train/run_together.h"
+#include "cli/train/train_progress.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
 namespace {
 
-constexpr double kLeastToName = 0.1;     // of a step: less is not worth a change of the job
-constexpr double kUnsettledSteps = 3;    // at the start, in no figure of speed (kUntimedSteps in train/run_report.h)
-constexpr double kStepsOfBalance = 100;  // it needs 22 to come near its optimum (docs/measurements.md)
+constexpr double kLeastToName = 0.1;    // of a step: less is not worth a change of the job
+constexpr double kUnsettledSteps = 3;   // at the start, in no figure of speed (kUntimedSteps in train/run_report.h)
+constexpr double kStepsToBalance = 22;  // until it is near its optimum (docs/measurements.md)
+constexpr double kStepsToJudge = 100;   // of which those are the smaller part
+constexpr double kMuchOfIt = 0.5;       // of what a device computes: the reason that others wait for it
 constexpr double kMostThreads = 64;
 constexpr double kRounding = 1 - 1e-9;
 
@@ -51,6 +56,8 @@ struct RunTimes {
   double balanced_compute_s() const {
     return balanced([](const RankTimes& rank) { return rank.compute_s; });
   }
+  /// The part of a step that `auto` would have saved by that.
+  double unbalanced() const { return (slowest().compute_s - balanced_compute_s()) / all_s; }
 
  private:
   /// `seconds`: what a rank took for its samples.
@@ -160,28 +167,63 @@ std::string data_sentence(const Json& report, const RunTimes& run, double share)
                      data_help(report, data_s, run.all_s / run.steps - data_s));
 }
 
+bool is_balanced(const Json& report) {
+  const std::string policy = workers::text_field(report.value("balance", Json::object()), "policy");
+  return policy != "even" && policy != "fixed";
+}
+
+/// Why others wait for a device that is slow whatever its samples: it updates its part of the parameters meanwhile.
+/// Empty where its samples are the reason, or that is not known.
+std::string state_reason(const Json& report, const RunTimes& run) {
+  const Json& device = report.at("devices")[run.last];
+  const RankTimes& times = run.slowest();
+  const double alone = workers::number_field(device, "alone_samples_per_s"),
+               owned = workers::number_field(device, "state_share");
+  if (!(owned > 0) || !(alone > 0) || times.samples / alone > (1 - kMuchOfIt) * times.own_s()) return "";
+  std::vector<std::string> speeds;
+  for (const Json& one : report.at("devices"))
+    if (const double speed = workers::number_field(one, "alone_samples_per_s"); speed > 0)
+      speeds.push_back(rate_text(speed));
+  const std::string name = device_names(report)[run.last];
+  const std::string help =
+      speeds.size() == run.ranks.size()
+          ? fmt::format("balance.state_shares = [{}], by what each does alone,", fmt::join(speeds, ", "))
+          : fmt::format("less of balance.state_shares for {}", name);
+  return fmt::format(
+      "as {} updates {} of the parameters, which takes it longer than its samples; {} would leave less of that to it",
+      name, percent(owned), help);
+}
+
+/// Of a split by measured speeds: why devices wait all the same.
+std::string balanced_reason(const Json& report, const RunTimes& run) {
+  constexpr const char* kTakes = "; the split takes some 20 steps to come near its best, and had {:.0f}{}";
+  if (const std::string state = state_reason(report, run); !state.empty()) return ", " + state;
+  const double steps = run.steps_of_split;
+  if (steps < kStepsToBalance) return fmt::format(kTakes, steps, "");
+  if (steps < kStepsToJudge) return fmt::format(kTakes, steps, ": a longer run would have less of that");
+  if (workers::number_field(report.value("balance", Json::object()), "micro_batch") > 0)
+    return "; a smaller train.micro_batch would let the split follow the speeds more closely";
+  return ", as speeds changed faster than the split can follow; other work on these machines is the usual cause, and a "
+         "larger train.global_batch would even it out";
+}
+
 std::string imbalance_sentence(const Json& report, const RunTimes& run, double share) {
   const std::vector<std::string> names = device_names(report);
   const RankTimes& waiting = run.ranks[run.waiting];
   const std::string what =
       fmt::format("Imbalance took {} of each step: {} waited for others {} of its time", percent(share),
                   names[run.waiting], percent(waiting.wait_s / (waiting.compute_s + waiting.wait_s)));
-  const Json balance = report.value("balance", Json::object());
-  const std::string policy = workers::text_field(balance, "policy");
-  if (policy == "even" || policy == "fixed")
-    return fmt::format(
-        "{}, as the split is {}; by the speeds of this run, balance.policy = \"auto\" would make a step about {} "
-        "shorter.",
-        what, policy, percent((run.slowest().compute_s - run.balanced_compute_s()) / run.all_s));
-  if (run.steps_of_split < kStepsOfBalance)
-    return fmt::format("{}, but {:.0f} steps are too few to judge the split by: it is near its best after some 20.",
-                       what, run.steps_of_split);
-  if (workers::number_field(balance, "micro_batch") > 0)
-    return fmt::format("{}; a smaller train.micro_batch would let the split follow the speeds more closely.", what);
+  if (is_balanced(report)) return fmt::format("{}{}.", what, balanced_reason(report, run));
   return fmt::format(
-      "{}, as speeds changed faster than the split can follow; other work on these machines is the usual cause, and a "
-      "larger train.global_batch would even it out.",
-      what);
+      "{}, as the split is {}; by the speeds of this run, balance.policy = \"auto\" would make a step about {} "
+      "shorter.",
+      what, workers::text_field(report["balance"], "policy"), percent(run.unbalanced()));
+}
+
+/// Where a better split could not help, and there was the time to find one.
+std::optional<SlowerTogether> slower_by_others(const Json& report, const RunTimes& run) {
+  if (!is_balanced(report)) return slower_together(report, run.unbalanced());
+  return run.steps_of_split < kStepsToBalance ? std::nullopt : slower_together(report);
 }
 
 /// What of its network a run could still change, after what it was told so far.
@@ -263,6 +305,8 @@ std::string sentence_of(Limit limit, const Json& report, const RunTimes& run, do
       return memory_sentence(report, run, share);
     case Limit::compute:
       return compute_sentence(report, run, share);
+    case Limit::devices:
+      break;  // slower_together_text() says it
   }
   return "";
 }
@@ -270,7 +314,7 @@ std::string sentence_of(Limit limit, const Json& report, const RunTimes& run, do
 }  // namespace
 
 const char* to_string(Limit limit) {
-  constexpr std::array kNames{"data", "imbalance", "communication", "memory", "compute"};
+  constexpr std::array kNames{"data", "imbalance", "communication", "memory", "compute", "devices"};
   return kNames[static_cast<size_t>(limit)];
 }
 
@@ -283,6 +327,8 @@ std::optional<StepParts> step_parts(const Json& report) {
 std::optional<Bottleneck> bottleneck_of(const Json& report) {
   const auto run = times_of(report);
   if (!run) return std::nullopt;
+  if (const auto slower = slower_by_others(report, *run))
+    return Bottleneck{Limit::devices, slower->saved(), slower_together_text(report, *slower)};
   const StepParts parts = parts_of(*run);
   std::pair most{parts.data, Limit::data};
   for (const auto& other :

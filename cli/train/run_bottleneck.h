@@ -10,7 +10,8 @@
 //   compute        the rest of its computing, if each device had what it can do in the same time
 //   imbalance      what is left: what a better split saves, and speeds that change from step to step
 //
-// A single rank waits for nobody: its waits are left out.
+// A single rank waits for nobody: its waits are left out. Where one device alone would have been faster than all of
+// them, that is what held the run back, whatever its parts are (run_together.h).
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@
 
 namespace remuda::cli {
 
-enum class Limit { data, imbalance, communication, memory, compute };
+enum class Limit { data, imbalance, communication, memory, compute, devices };
 const char* to_string(Limit limit);
 
 /// As parts of the time of a step; their sum is 1.
@@ -32,9 +33,9 @@ struct StepParts {
 std::optional<StepParts> step_parts(const Json& report);
 
 struct Bottleneck {
-  Limit limit = Limit::compute;  ///< the largest part but compute, where it is a tenth at least
-  double share = 0;
-  std::string sentence;  ///< with its share, and what would help by how much
+  Limit limit = Limit::compute;  ///< the largest part but compute, where it is a tenth at least; or devices
+  double share = 0;              ///< of devices: the part of a step that the fastest one alone would save
+  std::string sentence;          ///< with its share, and what would help by how much
 };
 
 /// Of a report as `remuda train --json` writes it, or as it was before that knew of this.

@@ -95,7 +95,7 @@ TEST(RunBottleneck, JudgesTheSplitByTheStepsSinceItWasMade) {
   EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster"));
   const Json loss{{"step", 960}, {"resumed_from", 950}, {"seconds", 2.5}};
   report["lost_ranks"] = {loss, loss};
-  EXPECT_THAT(sentence(report), HasSubstr("but 50 steps are too few"));
+  EXPECT_THAT(sentence(report), HasSubstr("and had 50: a longer run"));
   report["checkpoints"]["resumed_from"] = 1000;
   EXPECT_NE(sentence(report), "") << "ten steps were made twice";
   report["lost_ranks"] = 7;
@@ -124,8 +124,110 @@ TEST(RunBottleneck, OfABalancedRunTellsWhyDevicesWaitAllTheSame) {
   EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster than the split can follow"));
   report["balance"]["micro_batch"] = 32;
   EXPECT_THAT(sentence(report), HasSubstr("a smaller train.micro_batch"));
-  report["steps"] = 30;
-  EXPECT_THAT(sentence(report), HasSubstr("30 steps are too few to judge the split by"));
+}
+
+/// Two devices, the second of which has no samples, and computes longest all the same.
+Json slow_state(const Json& more = Json::object()) {
+  Json report = made({with(device(1000, 30, 60), {{"alone_samples_per_s", 30}, {"state_share", 0.5}}),
+                      with(device(0, 90, 0), {{"alone_samples_per_s", 3}, {"state_share", 0.5}})});
+  report.update(more);
+  return report;
+}
+
+TEST(RunBottleneck, OfStateThatASlowDeviceUpdatesNamesIt) {
+  EXPECT_EQ(limit_of(slow_state()), Limit::imbalance);
+  EXPECT_EQ(sentence(slow_state()),
+            "Imbalance took 67 % of each step: cpu:0 waited for others 67 % of its time, as cpu:1 updates 50 % of the "
+            "parameters, which takes it longer than its samples; balance.state_shares = [30.0, 3.0], by what each "
+            "does alone, would leave less of that to it.");
+  Json report = slow_state();
+  report["devices"][1].update({{"samples", 900}, {"alone_samples_per_s", 10.5}});  // 86 s of its 90
+  EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster")) << "its samples took the time";
+  report["devices"][1].erase("alone_samples_per_s");
+  EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster")) << "nobody knows what took it";
+  report = slow_state();
+  report["devices"][1]["state_share"] = 0;
+  EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster")) << "it updates nothing";
+  report = slow_state();
+  report["devices"][0].erase("alone_samples_per_s");
+  EXPECT_THAT(sentence(report), HasSubstr("which takes it longer than its samples; less of balance.state_shares for "
+                                          "cpu:1 would leave less of that to it."));
+}
+
+TEST(RunBottleneck, ASplitThatHadNoTimeToSettleIsNotJudged) {
+  Json report = made({device(500, 80, 20), device(500, 80, 20)});
+  report["communication_s"] = 1;
+  const auto after = [&](int steps) {
+    report["steps"] = steps;
+    return sentence(report);
+  };
+  EXPECT_THAT(after(12), HasSubstr(" of its time; the split takes some 20 steps to come near its best, and had 12."));
+  EXPECT_THAT(after(58), HasSubstr(" of its time; the split takes some 20 steps to come near its best, and had 58: a "
+                                   "longer run would have less of that."));
+  EXPECT_THAT(after(200), HasSubstr("as speeds changed faster than the split can follow"));
+}
+
+/// What devices do together, and what each does alone, with samples that are there at once.
+Json together(double all, const std::vector<double>& alone) {
+  std::vector<Json> devices;
+  for (const double one : alone) devices.push_back(with(device(500, 50, 50), {{"alone_samples_per_s", one}}));
+  Json report = made(devices);
+  report["samples_per_s"] = all;
+  return report;
+}
+
+TEST(RunBottleneck, SlowerTogetherThanAloneSaysWhatToLeaveOut) {
+  const Json two = together(918, {1370, 312});
+  EXPECT_EQ(limit_of(two), Limit::devices);
+  EXPECT_NEAR(bottleneck_of(two)->share, 1 - 918 / 1370.0, 1e-9);
+  EXPECT_EQ(sentence(two),
+            "Slower together than alone: cpu:0 alone makes 1370 samples/s, both together 918. cpu:1, with 312 alone, "
+            "costs more than it gives: without it, by --devices cpu:0, there are about 49 % more samples/s.");
+  EXPECT_EQ(sentence(together(500, {100, 1000, 90.25})),
+            "Slower together than alone: cpu:1 alone makes 1000 samples/s, all 3 together 500. cpu:0, with 100 alone, "
+            "and cpu:2, with 90.2 alone, cost more than they give: without them, by --devices cpu:1, there are about 100 % "
+            "more samples/s.");
+  EXPECT_NE(limit_of(together(1340, {1370, 312})), Limit::devices) << "no more than what speeds differ by";
+  EXPECT_EQ(bottleneck_json(two)["limit"], "devices");
+}
+
+TEST(RunBottleneck, RanksOfOneDeviceAreLeftOutByNoList) {
+  Json shared = together(918, {1370, 312});
+  shared["devices"][1]["id"] = "cpu:0";
+  EXPECT_THAT(sentence(shared), HasSubstr("cpu:0 #1 alone makes 1370 samples/s"));
+  EXPECT_THAT(sentence(shared), HasSubstr("cpu:0 #2, with 312 alone, costs more than it gives: without it there are"));
+}
+
+TEST(RunBottleneck, AloneADeviceWaitsForItsSamplesToo) {
+  Json report = together(918, {1370, 312});
+  for (Json& one : report["devices"]) one["data_wait_s"] = 0.5;  // a millisecond a sample
+  EXPECT_NE(limit_of(report), Limit::devices) << "1370 in a second are 578 with the wait for them";
+}
+
+TEST(RunBottleneck, SaysSlowerTogetherOnlyWhereNothingElseExplainsIt) {
+  const auto with_field = [](const char* key, const Json& value) {
+    Json report = together(918, {1370, 312});
+    report[key] = value;
+    return report;
+  };
+  EXPECT_NE(limit_of(with_field("lost_ranks", {{{"step", 5}}})), Limit::devices) << "the speed is of others, too";
+  EXPECT_NE(limit_of(with_field("joined_ranks", {{{"step", 5}}})), Limit::devices);
+  EXPECT_NE(limit_of(with_field("steps", 12)), Limit::devices) << "the split was not near its best";
+  EXPECT_NE(limit_of(with_field("samples_per_s", nullptr)), Limit::devices);
+  Json report = together(918, {1370, 312});
+  report["devices"][1]["role"] = "preprocess";
+  EXPECT_NE(limit_of(report), Limit::devices) << "of roles there is a sentence of its own";
+  EXPECT_NE(limit_of(together(918, {1370})), Limit::devices) << "it was alone";
+}
+
+TEST(RunBottleneck, AnEvenSplitThatMakesItSlowerIsChangedFirst) {
+  Json report = together(918, {1370, 900});
+  report["devices"][0].update({{"compute_s", 20}, {"wait_s", 80}});
+  report["devices"][1].update({{"compute_s", 100}, {"wait_s", 0}});
+  report["balance"]["policy"] = "even";
+  EXPECT_THAT(sentence(report), HasSubstr("balance.policy = \"auto\" would make a step about 67 % shorter"));
+  report["samples_per_s"] = 300;
+  EXPECT_EQ(limit_of(report), Limit::devices) << "it would still be slower";
 }
 
 TEST(RunBottleneck, OfASlowLinkSaysWhatFewerBytesSave) {

@@ -159,7 +159,8 @@ TEST(TrainSummary, ExplainsALowEfficiency) {
   Json slow = report();
   slow["efficiency"] = 0.71;
   EXPECT_THAT(summary_text(slow),
-              HasSubstr("\n\nslower together than alone (71 % of it), though the devices hardly wait"));
+              HasSubstr("\n\nslower than the sum of the devices alone (71 % of it), though the devices hardly\n"
+                        "wait for each other"));
 }
 
 TEST(TrainSummary, FitsIn80Columns) {
