@@ -10,7 +10,8 @@
 //   device_collectives  library, same_bits; or why_not                                      from rank 0
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   profile  steps, trace (a path, or empty)       from rank 0, when the steps to profile have been recorded
-//   checkpoint  step, folder, failed (why, or empty)     from rank 0, when the state after that step has been kept
+//   checkpoint  step, folder, failed (why, or empty), goes_on     from rank 0, when the state after that step has been
+//                                                        kept; goes_on: the training did meanwhile
 //   trained  rank      it has made all steps, and needs no other rank; of an elastic run, any but rank 0 waits to hear
 //                      whether that one is lost before what it leaves behind is there
 //   lost     kind (lost_peer), message, peer, step    an elastic rank waits to hear who is left

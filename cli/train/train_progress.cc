@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/characters.h"
 #include "base/text.h"
@@ -78,6 +79,8 @@ std::string TrainProgress::take_loss(const std::vector<int>& left, const std::ve
   for (const workers::Failure& one : lost)
     causes.push_back(fmt::format("rank {} ({}) was lost: {}", one.rank, one.device, one.cause));
   devices_.clear();
+  regroups_ = true;
+  split_ = nullptr;
   for (const int rank : left) devices_.push_back(all_devices_.at(static_cast<size_t>(rank)));
   ready_ = devices_.size();
   measured_ = 0;
@@ -111,11 +114,10 @@ std::string TrainProgress::take_joined(const Json& event) {
   ready_ = measured_ = devices_.size();
   output_.clear();
   shares_.clear();
-  const double rank = workers::number_field(event, "rank");
-  return fmt::format("{} has joined as rank {:.0f} after step {:.0f}, within {:.1f} s; {} go on",
-                     rank >= 0 && rank < double(all_devices_.size()) ? all_devices_[size_t(rank)] : "-", rank,
-                     workers::number_field(event, "step"), workers::number_field(event, "seconds"),
-                     fmt::join(devices_, ", "));
+  const double rank = workers::number_field(event, "rank"), step = workers::number_field(event, "step");
+  return fmt::format("{} has joined as rank {:.0f} after step {:.0f}, within {:.1f} s; {} go on{}",
+                     rank >= 0 && rank < double(all_devices_.size()) ? all_devices_[size_t(rank)] : "-", rank, step,
+                     workers::number_field(event, "seconds"), fmt::join(devices_, ", "), held_split(step));
 }
 
 /// The same as take_loss(), as a rank says it where the ranks have agreed among themselves.
@@ -134,6 +136,11 @@ std::string TrainProgress::take_left(const Json& event) {
 
 /// What the loss has cost.
 std::string TrainProgress::take_regrouped(const Json& event) {
+  regroups_ = false;
+  return regrouped_line(event) + held_split(workers::number_field(event, "resumed_from"));
+}
+
+std::string TrainProgress::regrouped_line(const Json& event) {
   const double made = workers::number_field(event, "step"), from = workers::number_field(event, "resumed_from");
   const double seconds = workers::number_field(event, "seconds");
   const std::string state = printable(workers::text_field(event, "state"));
@@ -155,14 +162,27 @@ std::string TrainProgress::take_alone(int rank, const Json& event) {
                      rate_text(workers::number_field(event, "samples_per_s", kUnknown)));
 }
 
+/// Ranks that have changed split before they say who they are, or where they go on.
 std::string TrainProgress::take_balance(const Json& event) {
   predicted_step_s_ = workers::number_field(event, "predicted_step_s");
+  const bool are_known = workers::numbers_field(event, "shares").size() == devices_.size();
+  if (!regroups_ && are_known) return balance_line(event, workers::number_field(event, "step"));
+  split_ = event;
+  return "";
+}
+
+std::string TrainProgress::held_split(double step) {
+  const Json split = std::exchange(split_, nullptr);
+  return split.is_null() ? "" : "\n" + balance_line(split, step);
+}
+
+std::string TrainProgress::balance_line(const Json& event, double step) {
   std::vector<std::string> shares;
   const std::vector<double> counts = workers::numbers_field(event, "shares");
   for (size_t i = 0; i < counts.size() && i < devices_.size(); ++i)
     shares.push_back(fmt::format("{} {:.0f}", devices_[i], counts[i]));
-  return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", workers::number_field(event, "step"),
-                     fmt::join(shares, ", "), 100 * workers::number_field(event, "predicted_gain"),
+  return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", step, fmt::join(shares, ", "),
+                     100 * workers::number_field(event, "predicted_gain"),
                      workers::text_field(event, "reason", "no reason given"));
 }
 
@@ -204,7 +224,9 @@ std::string TrainProgress::take_epoch(const Json& event) const {
 std::string TrainProgress::take_checkpoint(const Json& event) {
   const double step = workers::number_field(event, "step");
   const std::string why = workers::text_field(event, "failed");
-  if (!why.empty()) return fmt::format("step {:.0f}: no checkpoint: {}; the run goes on", step, why);
+  const bool goes_on = event.value("goes_on", Json(true)) == Json(true);
+  if (!why.empty())
+    return fmt::format("step {:.0f}: no checkpoint: {}{}", step, why, goes_on ? "; the run goes on" : "");
   return fmt::format("step {:.0f}: checkpoint in {}", step, printable(workers::text_field(event, "folder")));
 }
 

@@ -25,7 +25,7 @@ class TrainProgress {
   /// The first line: the model and the devices.
   std::string opening() const;
   /// Takes in an event of a rank. Returns a line to keep (a device's own speed, new shares, the end of an epoch), or
-  /// nothing.
+  /// nothing; two where ranks have changed, as their first split is told with them.
   std::string take(int rank, const Json& event);
   /// Ranks were lost; those that are left go on. Returns a line to keep.
   std::string take_loss(const std::vector<int>& left, const std::vector<workers::Failure>& lost);
@@ -41,13 +41,16 @@ class TrainProgress {
  private:
   std::string take_alone(int rank, const Json& event);
   std::string take_balance(const Json& event);
+  std::string balance_line(const Json& event, double step);
+  std::string held_split(double step);
   std::string take_memory(const Json& event) const;
   std::string take_collectives(const Json& event) const;
   std::string take_epoch(const Json& event) const;
   std::string take_left(const Json& event);
   std::string take_joined(const Json& event);
   bool is_known(const Json& event);
-  static std::string take_regrouped(const Json& event);
+  std::string take_regrouped(const Json& event);
+  static std::string regrouped_line(const Json& event);
   static std::string take_profile(const Json& event);
   static std::string take_checkpoint(const Json& event);
   void take_step(const Json& event);
@@ -64,6 +67,8 @@ class TrainProgress {
   std::vector<double> shares_, compute_s_, wait_s_;
   double generation_ = 0;  ///< of ranks that agree among themselves; each of them says so
   std::string output_;     ///< that is being made, after the last step
+  bool regroups_ = false;  ///< ranks were lost, and where the others go on is not known yet
+  Json split_;             ///< the first one of other ranks, until these, or the step, are known; else null
 };
 
 }  // namespace remuda::cli

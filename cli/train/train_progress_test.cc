@@ -192,6 +192,36 @@ TEST(TrainProgress, GoesOnWithOneMoreDevice) {
   progress.take(0, {{"event", "joined"}, {"generation", 3}, {"rank", -1}, {"ranks", {9, -1}}, {"devices", {7}}});
 }
 
+TEST(TrainProgress, TellsTheFirstSplitOfOtherRanksWithThemAndTheirStep) {
+  const auto split = [](std::vector<int> shares) {
+    return Json{{"event", "balance"}, {"step", 0}, {"shares", shares}, {"predicted_gain", 0.25}, {"reason", "start"}};
+  };
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.take(0, split({20, 10, 18})), "") << "of whom is not known yet";
+  EXPECT_EQ(progress.take(0, {{"event", "joined"},
+                              {"generation", 1},
+                              {"rank", 2},
+                              {"ranks", {0, 1, 2}},
+                              {"devices", {"cpu:0", "cpu:1", "cpu:2"}},
+                              {"step", 12},
+                              {"seconds", 1}}),
+            "cpu:2 has joined as rank 2 after step 12, within 1.0 s; cpu:0, cpu:1, cpu:2 go on\n"
+            "step 12: shares cpu:0 20, cpu:1 10, cpu:2 18, predicted gain 25.0 %: start");
+  progress.take_loss({0, 2}, {});
+  EXPECT_EQ(progress.take(0, split({30, 18})), "") << "after which step is not known yet";
+  EXPECT_THAT(progress.take(0, {{"event", "regrouped"}, {"step", 20}, {"resumed_from", 18}, {"state", "memory"}}),
+              EndsWith("\nstep 18: shares cpu:0 30, cpu:2 18, predicted gain 25.0 %: start"));
+  EXPECT_THAT(progress.take(0, split({31, 17})), HasSubstr("step 0: shares cpu:0 31, cpu:2 17")) << "as it says";
+}
+
+TEST(TrainProgress, SaysOfACheckpointAtTheEndNotThatTheRunGoesOn) {
+  TrainProgress progress(job());
+  Json lost{{"event", "checkpoint"}, {"step", 4}, {"failed", "no room"}};
+  EXPECT_EQ(progress.take(0, lost), "step 4: no checkpoint: no room; the run goes on");
+  lost["goes_on"] = false;
+  EXPECT_EQ(progress.take(0, lost), "step 4: no checkpoint: no room");
+}
+
 TEST(TrainProgress, SaysWhereOthersCanJoin) {
   TrainProgress progress(job());
   EXPECT_EQ(progress.take(0, {{"event", "door"}, {"address", "127.0.0.1:29600"}}),
