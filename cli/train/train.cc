@@ -41,11 +41,9 @@ constexpr const char* kTrainExamples =
     "A run that asks for devices, by one of the first flags above or by [placement] in the file, is a job as those of\n"
     "`remuda run`: see remuda queue, ps, logs and cancel. Within `remuda run` and `remuda hold` it uses their "
     "devices.\n\n"
-    "Exit status: 0 done, 1 the run failed, 2 wrong input, 3 this machine never has such devices, 4 not now "
-    "(--no-wait,\n"
-    "--dry-run), 130 after Ctrl-C, 143 after SIGTERM, 129 after its terminal "
-    "was\n"
-    "closed; also then the report is written.\n";
+    "Exit status: 0 done, 1 the run failed or could not write all that it was to leave, 2 wrong input, 3 this machine\n"
+    "never has such devices, 4 not now (--no-wait, --dry-run), 130 after Ctrl-C, 143 after SIGTERM, 129 after its\n"
+    "terminal was closed; also then the report is written.\n";
 
 /// Why these devices and no others.
 std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
@@ -109,13 +107,15 @@ Result<int> train_leased(const TrainFlags& flags, const AskedRun& asked) {
   return submit(flags, asked.job.placement);
 }
 
-/// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file.
+/// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file. An error:
+/// not all that the run was to leave could be written.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
   REMUDA_ASSIGN(report, complete(run, std::move(report)));
-  Result<void> written;
-  if (run.report_file) written = run.report_file->commit(to_pretty(report));
+  const Result<void> written = run.report_file ? run.report_file->write(report) : Result<void>();
   if (!closed) fmt::print("{}", summary_text(report));
-  return written;
+  std::string lost = lost_outputs_text(report, run.job.job);
+  if (!written) lost += (lost.empty() ? "" : "; ") + written.error().message;
+  return lost.empty() ? Result<void>() : failed(lost);
 }
 
 /// Writes a first job file, in place of a run.

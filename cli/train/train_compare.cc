@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/train/comparison.h"
+#include "cli/train/report_file.h"
 #include "cli/train/train_progress.h"
 #include "cli/train/train_run.h"
 #include "process/stop_signals.h"
@@ -119,20 +120,15 @@ Result<int> compare(const TrainFlags& flags, const AskedRun& asked) {
     REMUDA_ASSIGN(const CheckedRun checked, check_run(way, asked));
     REMUDA_TRY(check_outputs(flags, checked.job.job));
   }
-  std::optional<PendingFile> file;
-  if (!flags.json.empty()) {
-    REMUDA_ASSIGN(PendingFile created, PendingFile::create(flags.json));
-    file.emplace(std::move(created));
-  }
+  REMUDA_ASSIGN(ReportFile file, ReportFile::create(flags.json));
   Result<int> ended = make_all(comparison, flags, asked);
   if (!ended && comparison.runs.front().report.is_null()) return ended;  // there is nothing to show
   const int signal = ended.value_or(0);
   comparison.stopped = !ended || signal != 0;
-  Result<void> written;
-  if (file) written = file->commit(to_pretty(to_json(comparison)));
+  const Result<void> written = file.write(to_json(comparison));
   if (signal != SIGHUP) fmt::print("{}", comparison_text(comparison));
   if (!ended) return ended;
-  REMUDA_TRY(std::move(written));
+  if (!written) return tl::unexpected(written.error());
   return stopped_status(signal);
 }
 

@@ -20,6 +20,7 @@
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
+#include "job/unwritten.h"
 #include "process/spawn.h"
 #include "run/run_board.h"
 #include "workers/event.h"
@@ -110,6 +111,21 @@ std::string what_is_kept(const job::TrainJob& job) {
                      printable(stored->back().folder));
 }
 
+std::string lost_outputs_text(const Json& report, const job::TrainJob& job) {
+  const std::vector<job::Unwritten> all = job::unwritten_in(report);
+  std::string text = job::unwritten_text(all);
+  const auto lost = [&](const char* output) {
+    return std::ranges::find(all, output, &job::Unwritten::output) != all.end();
+  };
+  if (lost("checkpoint")) text += "; " + what_is_kept(job);
+  if (!lost("weights") || job.checkpoint.folder.empty()) return text;
+  const auto stored = checkpoint::stored_in(job.checkpoint.folder);
+  if (stored && !stored->empty() && double(stored->back().step) == workers::number_field(report, "steps"))
+    text += fmt::format("; the last checkpoint has them: remuda checkpoint export {} FILE.safetensors",
+                        printable(job.checkpoint.folder));
+  return text;
+}
+
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   constexpr double kMargin_s = 30;  // from when they are told to, until ranks begin to meet
   int meeting_s = 60;               // ranks that meet notice no sooner that another one is lost
@@ -135,10 +151,8 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   PreparedRun run;
   REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check_run(flags, asked));
   REMUDA_TRY(check_outputs(flags, run.job.job));
-  if (!flags.json.empty()) {
-    REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
-    run.report_file.emplace(std::move(file));
-  }
+  REMUDA_ASSIGN(ReportFile report_file, ReportFile::create(flags.json));
+  run.report_file.emplace(std::move(report_file));
   if (!flags.step_times.empty()) {
     REMUDA_ASSIGN(run.step_times, create_step_times(flags.step_times));
   }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/listener.h"
 #include "checkpoint/store.h"
+#include "cli/train/report_file.h"
 #include "cli/train/train_check.h"
 #include "cli/train/train_plan.h"
 #include "workers/regroup.h"
@@ -23,7 +24,7 @@ struct PreparedRun : CheckedRun {
   Listener listener;
   workers::Elasticity elasticity;
   std::optional<checkpoint::Claim> claim;  ///< for an elastic run: its rank 0 may be lost, and not end
-  std::optional<PendingFile> report_file;
+  std::optional<ReportFile> report_file;
   Fd step_times;
   std::vector<workers::RankSpec> ranks;
 };
@@ -41,6 +42,9 @@ struct FinishedRun {
 /// What is left of a run that has begun and makes no report: of its state, what the newest checkpoint in its folder
 /// has. A sentence; nothing where it was to keep none.
 std::string what_is_kept(const job::TrainJob& job);
+/// Which outputs of the run could not be written, by its report, and where its weights are all the same; empty where
+/// all were.
+std::string lost_outputs_text(const Json& report, const job::TrainJob& job);
 /// Starts the workers, shows their progress on stderr unless `quiet`, and waits for their end. The error is the first
 /// cause of a failure.
 Result<FinishedRun> follow(PreparedRun& run, bool quiet);

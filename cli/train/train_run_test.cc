@@ -42,5 +42,26 @@ TEST(TrainRun, WhatIsKeptIsWhatTheDiskHas) {
   EXPECT_THAT(what_is_kept(job), testing::HasSubstr("after step 5"));
 }
 
+TEST(TrainRun, SaysWhichOutputsAreLostAndWhereTheWeightsAreAllTheSame) {
+  const ScratchFolder folder;
+  job::TrainJob job;
+  job.checkpoint.folder = folder.path("kept");
+  Json report{{"steps", 10}};
+  EXPECT_EQ(lost_outputs_text(report, job), "");
+  report["unwritten"] = {{{"output", "weights"}, {"why", "cannot write w"}}};
+  const std::string weights = "not all that the run was to leave could be written: the weights: cannot write w";
+  EXPECT_EQ(lost_outputs_text(report, job), weights);
+  EXPECT_TRUE(checkpoint::publish(checkpoint::begin(job.checkpoint.folder, 10).value(), {.step = 10}));
+  EXPECT_EQ(lost_outputs_text(report, job), weights + "; the last checkpoint has them: remuda checkpoint export " +
+                                                job.checkpoint.folder + " FILE.safetensors");
+  report["steps"] = 11;
+  EXPECT_EQ(lost_outputs_text(report, job), weights) << "that one is older";
+  report["unwritten"] = {{{"output", "checkpoint"}, {"why", "cannot make k"}}};
+  EXPECT_EQ(lost_outputs_text(report, job),
+            "not all that the run was to leave could be written: the last checkpoint: cannot make k; the last "
+            "checkpoint of the run is that after step 10, in " +
+                checkpoint::place_of(job.checkpoint.folder, 10).folder);
+}
+
 }  // namespace
 }  // namespace remuda::cli

@@ -67,11 +67,22 @@ std::string losses(const Json& report) {
 std::string weights_line(const Json& report) {
   const std::string file = report.contains("job") ? workers::text_field(report["job"], "output.weights") : "";
   if (file.empty()) return "";
-  if (!report.contains("weights")) return line("weights", "not written, as no step was made");
+  if (!report.contains("weights"))
+    return line("weights",
+                workers::number_field(report, "steps") > 0 ? "not written" : "not written, as no step was made");
   const Json& weights = report["weights"];
   return line("weights",
               fmt::format("{} tensors, {}, as {} in {}", cell(weights, "tensors", count),
                           cell(weights, "bytes", human_bytes), workers::text_field(weights, "format", "-"), file));
+}
+
+/// Where checkpoints could not be written: how many, and what of the rest was. What that means for the run is said at
+/// its end.
+std::string checkpoints_line(const Json& report) {
+  const Json kept = report.value("checkpoints", Json::object());
+  const double failed = workers::number_field(kept, "failed"), written = workers::number_field(kept, "written");
+  if (!(failed > 0)) return "";
+  return line("checkpoints", fmt::format("{:.0f} written, {:.0f} could not be written", written, failed));
 }
 
 /// The text that the model has generated, with the prompt before it, as both may hold anything.
@@ -122,7 +133,7 @@ std::string summary_text(const Json& report) {
   add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
-  text += weights_line(report);
+  text += checkpoints_line(report) + weights_line(report);
   for (const std::string& why :
        {loss_text(report), join_text(report), roles_text(report), efficiency_text(report), memory_text(report),
         batch_norm_text(report), compression_text(report), bottleneck_text(report)})

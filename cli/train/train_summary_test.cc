@@ -155,6 +155,18 @@ TEST(TrainSummary, SaysWhyThereIsNoSample) {
       testing::EndsWith("\n\nThere is no sample: the device of rank 0 ran out of memory after 3 of 50 bytes.\n"));
 }
 
+TEST(TrainSummary, SaysWhatCouldNotBeWritten) {
+  Json kept = report();
+  kept["checkpoints"] = {{"written", 2}, {"failed", 5}};
+  kept["job"]["output.weights"] = "w.safetensors";
+  EXPECT_THAT(summary_text(kept), HasSubstr("\ncheckpoints     2 written, 5 could not be written\n"
+                                            "weights         not written\n"));
+  kept["checkpoints"]["failed"] = 0;
+  EXPECT_THAT(summary_text(kept), Not(HasSubstr("checkpoints")));
+  kept["steps"] = 0;
+  EXPECT_THAT(summary_text(kept), HasSubstr("weights         not written, as no step was made\n"));
+}
+
 TEST(TrainSummary, ExplainsALowEfficiency) {
   Json slow = report();
   slow["efficiency"] = 0.71;
