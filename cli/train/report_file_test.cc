@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/testing/scratch_folder.h"
 
@@ -37,6 +38,20 @@ TEST(ReportFile, OfAFolderThatWasMadeAgainIsThere) {
               ::testing::MatchesRegex("cannot write [^\n]*report.json: [^\n]*; tries again in 0.0 s\n"));
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_EQ(folder.read("out/report.json"), to_pretty({{"steps", 3}}));
+}
+
+TEST(ReportFile, ThatMayNotGrowIsLostAndEndsNothing) {
+  const ScratchFolder folder;
+  auto file = ReportFile::create(folder.path("report.json"));
+  ASSERT_TRUE(file);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written = file->write({{"text", std::string(1000, 'x')}}, kSoon_s);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, ::testing::HasSubstr("report.json: File too large (1017 B are needed)"));
 }
 
 TEST(ReportFile, ThatIsLostIsSaid) {
