@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
+#include <utility>
 
 #include "balance/shares.h"
 #include "base/check.h"
@@ -54,6 +55,7 @@ Balancer::Balancer(BalanceOptions options) : options_(std::move(options)), unres
   }
   models_.resize(devices);
   shifts_.assign(devices, 1);
+  allowed_.assign(devices, true);
   calibrated_.resize(devices);
   idle_steps_.assign(devices, 0);
   retry_after_.assign(devices, kRetrySteps);
@@ -68,6 +70,12 @@ std::vector<BatchTime> Balancer::known_times(int device) const {
   std::vector<BatchTime> times = models_.at(device).times();
   for (BatchTime& time : times) time.batch *= options_.unit;
   return times;
+}
+
+std::vector<Bounds> Balancer::bounds_in_samples() const {
+  std::vector<Bounds> bounds = options_.bounds;
+  for (Bounds& bound : bounds) bound = {bound.low * options_.unit, bound.high * options_.unit};
+  return bounds;
 }
 
 Result<BalanceDecision> Balancer::start() {
@@ -157,6 +165,19 @@ Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
   return move(step, std::move(next), std::move(reason));
 }
 
+std::optional<BalanceDecision> Balancer::allow(int step, const std::vector<bool>& devices, std::string reason) {
+  REMUDA_CHECK(devices.size() == allowed_.size(), "whether each device may take samples");
+  if (options_.policy != BalancePolicy::automatic) return std::nullopt;
+  const std::vector<bool> before = std::exchange(allowed_, devices);
+  std::vector<int> next = solve_min_max(lines(), options_.global_batch, bounds());
+  if (next.empty()) {
+    allowed_ = before;
+    return std::nullopt;
+  }
+  hindsight_.keep(0);
+  return move(step, std::move(next), std::move(reason));
+}
+
 /// Whether all devices that take samples were measured.
 bool Balancer::measured(std::span<const int> shares) const {
   for (size_t i = 0; i < shares.size(); ++i)
@@ -192,12 +213,19 @@ std::vector<int> Balancer::nominal() const {
   return within ? shares : solve_min_max(lines, options_.global_batch, options_.bounds);
 }
 
+std::vector<Bounds> Balancer::allowed_bounds() const {
+  std::vector<Bounds> bounds = options_.bounds;
+  for (size_t i = 0; i < bounds.size(); ++i)
+    if (!allowed_[i]) bounds[i] = {0, 0};
+  return bounds;
+}
+
 /// The given bounds; and a device keeps at least one sample until it was measured with one, as without samples a wrong
 /// decision could not be noticed. Except where the calibration is clear (hopeless()).
 std::vector<Bounds> Balancer::bounds() const {
-  std::vector<Bounds> bounds = options_.bounds;
+  std::vector<Bounds> bounds = allowed_bounds();
   for (size_t i = 0; i < bounds.size(); ++i)
-    if (shares_[i] > 0 && models_[i].count(1) < kSureTimes && !hopeless(static_cast<int>(i)))
+    if (allowed_[i] && shares_[i] > 0 && models_[i].count(1) < kSureTimes && !hopeless(static_cast<int>(i)))
       bounds[i].low = std::clamp(1, bounds[i].low, bounds[i].high);
   return bounds;
 }
@@ -206,7 +234,7 @@ std::vector<Bounds> Balancer::bounds() const {
 bool Balancer::hopeless(int device) const {
   if (calibrated_[device].seconds(1) <= 0) return false;
   const std::vector<CostLine> known = lines();
-  const std::vector<int> best = solve_min_max(known, options_.global_batch, options_.bounds);
+  const std::vector<int> best = solve_min_max(known, options_.global_batch, allowed_bounds());
   return !best.empty() && best[device] == 0 && known[device].seconds(1) > kHopeless * slowest_s(known, best);
 }
 
@@ -319,10 +347,11 @@ double Balancer::trial_worth_after(int device) const {
 /// A device without samples has no times: from time to time it gets one, as it may have become faster.
 std::optional<BalanceDecision> Balancer::retry_idle(int step) {
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
-    if (options_.bounds[i].high == 0 || idle_steps_[i] < std::max<double>(retry_after_[i], trial_worth_after(i)))
+    if (options_.bounds[i].high == 0 || !allowed_[i] ||
+        idle_steps_[i] < std::max<double>(retry_after_[i], trial_worth_after(i)))
       continue;
     retry_after_[i] = std::min(2 * retry_after_[i], kMostRetrySteps);
-    std::vector<Bounds> bounds = options_.bounds;
+    std::vector<Bounds> bounds = allowed_bounds();
     bounds[i] = {1, 1};
     std::vector<int> next = solve_min_max(lines(), options_.global_batch, bounds);
     if (next.empty()) continue;

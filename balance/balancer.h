@@ -40,9 +40,10 @@ struct BalanceOptions {
 struct BalanceDecision {
   int step = 0;  ///< after this step's times were seen; 0 from start()
   std::vector<int> shares;
-  double predicted_step_s = 0;  ///< 0 while a device that takes samples is not measured yet
-  double predicted_gain = 0;    ///< fraction of the step time saved against the shares before
-  std::string reason;           ///< one sentence for people
+  double predicted_step_s = 0;       ///< 0 while a device that takes samples is not measured yet
+  double predicted_gain = 0;         ///< fraction of the step time saved against the shares before
+  std::string reason;                ///< one sentence for people
+  std::vector<double> state_shares;  ///< parts of the state that devices own from then on; empty: the same as before
 };
 
 class Balancer {
@@ -63,7 +64,13 @@ class Balancer {
   /// Fails, and changes nothing, when the devices together no longer hold the global batch.
   Result<BalanceDecision> limit(int step, int device, int most);
 
+  /// Only these devices take samples from now on, and none is tried again that does not: new shares at once, where the
+  /// bounds leave such, under the policy automatic. See Participants.
+  std::optional<BalanceDecision> allow(int step, const std::vector<bool>& devices, std::string reason);
+
   const std::vector<int>& shares() const { return shares_in_samples_; }
+  /// Of each device.
+  std::vector<Bounds> bounds_in_samples() const;
   /// What is known of the device's speed: times of batches, as calibrate() takes them, one after the other.
   std::vector<BatchTime> known_times(int device) const;
   /// Moves since start().
@@ -73,6 +80,7 @@ class Balancer {
   bool measured(std::span<const int> shares) const;
   std::vector<CostLine> lines() const;
   std::vector<int> nominal() const;
+  std::vector<Bounds> allowed_bounds() const;
   std::vector<Bounds> bounds() const;
   bool hopeless(int device) const;
   std::vector<int> split() const;
@@ -98,6 +106,7 @@ class Balancer {
   Hindsight hindsight_;  ///< the steps at the present speeds
   Unrest unrest_;
   std::vector<CostLine> calibrated_;  ///< per device, from several batch sizes; all zero where there were none
+  std::vector<bool> allowed_;         ///< per device: whether it may take samples
   std::vector<double> shifts_;        ///< per device: the factor by which its times grew since the last move
   std::vector<int> idle_steps_;       ///< per device: steps without samples
   std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again

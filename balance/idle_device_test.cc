@@ -111,6 +111,30 @@ TEST(IdleDevice, ThatHeldTheOthersUpOnARestlessMachineIsSeldomTakenBack) {
   EXPECT_LE(took_s, 1.03 * 2000 * server.devices[0].seconds(80));
 }
 
+TEST(IdleDevice, IsNotTriedWhereItIsNotAllowed) {
+  Server server = unlike();
+  server.calibrate({80, 40, 20});
+  ASSERT_TRUE(server.balancer.start());
+  server.run(20);
+  const auto decision = server.balancer.allow(20, {true, false}, "it is left out");
+  ASSERT_TRUE(decision);
+  EXPECT_THAT(decision->shares, ElementsAre(80, 0));
+  EXPECT_EQ(decision->reason, "it is left out");
+  server.run(1000);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(80, 0));
+  EXPECT_TRUE(server.decisions.empty());
+  EXPECT_THAT(server.balancer.allow(1020, {true, true}, "it is back")->shares, ElementsAre(60, 20));
+}
+
+TEST(IdleDevice, IsAllowedNothingElseWhereTheOthersCannotHoldTheBatch) {
+  Server server(kUnlike, options(BalancePolicy::automatic, 80, {{0, 70}, {}}));
+  server.calibrate({70, 40, 20});
+  ASSERT_TRUE(server.balancer.start());
+  EXPECT_FALSE(server.balancer.allow(1, {true, false}, "it is left out"));
+  server.run(300);
+  EXPECT_GT(server.balancer.shares()[1], 0);
+}
+
 TEST(IdleDevice, IsTriedAgainWithOneUnit) {
   BalanceOptions in_units = options(BalancePolicy::automatic, 96, {{}, {}});
   in_units.unit = 32;

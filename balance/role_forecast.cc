@@ -6,77 +6,27 @@
 #include <fmt/ranges.h>
 #include <numeric>
 
-#include "balance/solve.h"
-
 namespace remuda::balance {
 namespace {
 
-constexpr int kRounds = 4;      // of the split by what pieces cost, which the split decides
 constexpr double kSame = 0.01;  // of a step: a smaller difference is none
 
-/// A device in its role, with the state that it owns.
-class Worker {
- public:
-  Worker(const MeasuredDevice& device, bool makes_its_own, double state_bytes)
-      : device_(device), line_(device.compute) {
-    free_bytes_ = device.room_bytes - device.held_bytes - state_bytes;
-    if (makes_its_own) add_making();
+/// What a sample takes in all where the device makes it itself.
+CostLine line_with_making(const MeasuredDevice& device) {
+  const double compute_s = device.compute.per_sample_s, make_s = device.make_s;
+  CostLine line = device.compute;
+  switch (device.making) {
+    case Making::in_turn:
+      line.per_sample_s = compute_s + make_s;
+      break;
+    case Making::same_cores:
+      line.per_sample_s = std::max(compute_s, compute_s / device.slowdown + make_s);
+      break;
+    case Making::beside:
+      line.per_sample_s = std::max(compute_s, make_s);
+      break;
   }
-
-  bool can_compute() const { return device_.compute.seconds(1) > 0 && fits(1); }
-  bool fits(int samples) const {
-    return device_.room_bytes <= 0 || device_.fixed_bytes + device_.sample_bytes * samples <= free_bytes_;
-  }
-  int pieces(int samples) const {
-    int pieces = 1;
-    while (pieces < samples && !fits((samples + pieces - 1) / pieces)) pieces = std::min(2 * pieces, samples);
-    return pieces;
-  }
-  double seconds(int samples) const {
-    return samples == 0 ? 0 : pieces(samples) * line_.fixed_s + samples * line_.per_sample_s;
-  }
-  /// As long as it has so many samples or less.
-  CostLine line(int samples) const { return {pieces(samples) * line_.fixed_s, line_.per_sample_s}; }
-
- private:
-  void add_making() {
-    const double make_s = device_.make_s;
-    const auto beside = [&](double compute_s, double busy_s) { return std::max(compute_s, busy_s); };
-    switch (device_.making) {
-      case Making::in_turn:
-        line_.per_sample_s += make_s;
-        break;
-      case Making::same_cores:
-        line_.per_sample_s = beside(line_.per_sample_s, line_.per_sample_s / device_.slowdown + make_s);
-        break;
-      case Making::beside:
-        line_.per_sample_s = beside(line_.per_sample_s, make_s);
-        break;
-    }
-  }
-
-  const MeasuredDevice& device_;
-  CostLine line_;
-  double free_bytes_ = 0;
-};
-
-std::vector<double> parts_of_state(std::span<const MeasuredDevice> devices, std::span<const Role> roles,
-                                   const StateBytes& state) {
-  std::vector<StateOwner> owners;
-  for (size_t i = 0; i < devices.size(); ++i) owners.push_back({roles[i], devices[i].memory_bytes});
-  std::vector<double> parts = state_shares(owners, state);
-  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
-  for (double& part : parts) part /= sum;
-  return parts;
-}
-
-/// Where none is known of a device, as long as on the slowest.
-double longest_update_s(std::span<const MeasuredDevice> devices, std::span<const double> parts) {
-  double slowest_s = 0, longest_s = 0;
-  for (const MeasuredDevice& device : devices) slowest_s = std::max(slowest_s, device.update_s);
-  for (size_t i = 0; i < devices.size(); ++i)
-    longest_s = std::max(longest_s, parts[i] * (devices[i].update_s > 0 ? devices[i].update_s : slowest_s));
-  return longest_s;
+  return line;
 }
 
 double making_s(std::span<const MeasuredDevice> devices, std::span<const Role> roles, int batch) {
@@ -87,24 +37,6 @@ double making_s(std::span<const MeasuredDevice> devices, std::span<const Role> r
     per_s += 1 / devices[i].make_s;
   }
   return per_s > 0 ? batch / per_s : 0;
-}
-
-/// In units. Pieces depend on the split and the split on what pieces cost: some rounds find both.
-std::vector<int> split(std::span<const Worker> workers, std::span<const Role> roles, int units, int unit) {
-  std::vector<int> shares(workers.size(), 0);
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<CostLine> lines;
-    std::vector<Bounds> bounds;
-    for (size_t i = 0; i < workers.size(); ++i) {
-      const CostLine line = workers[i].line(shares[i] * unit);
-      lines.push_back({line.fixed_s, line.per_sample_s * unit});
-      bounds.push_back({0, roles[i] == Role::compute && workers[i].can_compute() ? units : 0});
-    }
-    std::vector<int> next = solve_min_max(lines, units, bounds);
-    if (next == shares || next.empty()) return next;
-    shares = std::move(next);
-  }
-  return shares;
 }
 
 std::string role_text(std::span<const std::string> names, std::span<const Role> roles) {
@@ -137,23 +69,39 @@ std::string reasons(std::span<const std::string> names, std::span<const Role> ro
 
 }  // namespace
 
+std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, std::span<const Role> roles) {
+  const bool is_fed = std::ranges::find(roles, Role::preprocess) != roles.end();
+  std::vector<SplitDevice> all;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const MeasuredDevice& device = devices[i];
+    const bool is_known = device.compute.seconds(1) > 0;
+    all.push_back({.role = roles[i],
+                   .compute = is_fed || !is_known ? device.compute : line_with_making(device),
+                   .samples = {},
+                   .update_s = device.update_s,
+                   .exchange_s = device.exchange_s,
+                   .receive_s = device.exchange_s,
+                   .memory_bytes = device.memory_bytes,
+                   .room_bytes = device.room_bytes,
+                   .held_bytes = device.held_bytes,
+                   .fixed_bytes = device.fixed_bytes,
+                   .sample_bytes = device.sample_bytes});
+  }
+  return all;
+}
+
 std::optional<Forecast> forecast(std::span<const MeasuredDevice> devices, std::span<const Role> roles,
                                  const StateBytes& state, int batch, int unit) {
-  const bool fed = std::ranges::find(roles, Role::preprocess) != roles.end();
-  Forecast found{.state_shares = parts_of_state(devices, roles, state), .making_s = making_s(devices, roles, batch)};
-  std::vector<Worker> workers;
-  for (size_t i = 0; i < devices.size(); ++i)
-    workers.emplace_back(devices[i], !fed, found.state_shares[i] * state.owned);
-  found.shares = split(workers, roles, batch / unit, unit);
-  if (found.shares.empty()) return std::nullopt;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    int& share = found.shares[i];
-    share *= unit;
-    found.pieces.push_back(workers[i].pieces(share));
-    found.part_s = std::max(found.part_s, workers[i].seconds(share));
-  }
-  found.step_s = std::max(found.part_s, found.making_s) + longest_update_s(devices, found.state_shares);
-  return found;
+  const double all_made_s = making_s(devices, roles, batch);
+  const SplitTask task{.batch = batch, .unit = unit, .state = state, .making_s = all_made_s, .state_given = {}};
+  auto split = best_split(split_devices(devices, roles), task);
+  if (!split) return std::nullopt;
+  return Forecast{.step_s = split->step_s,
+                  .shares = std::move(split->shares),
+                  .pieces = std::move(split->pieces),
+                  .state_shares = std::move(split->state),
+                  .making_s = all_made_s,
+                  .part_s = split->part_s};
 }
 
 std::vector<Role> proposed_roles(std::span<const MeasuredDevice> devices, std::span<const Role> asked,

@@ -1,12 +1,9 @@
 // Role forecast: what a step takes where devices have these roles, from what each was measured to do alone. Pure.
 //
-//   step = max(longest part, making) + longest update
-//
-// A part is computed in as many pieces as the device's memory demands, beside the state that it owns (state_shares.h):
-// pieces * fixed + samples * per sample. Where nobody preprocesses, a device makes its samples itself: before it
-// computes them (no threads: the times add up), on the cores that compute (the same, except for the time that a device
-// which pretends to be slower sleeps), or beside (the longer time counts). Where some do, making is what they need for
-// the samples of all. The split is that of the least time. What ranks send each other is not in it.
+// What each then takes of samples and of the state, and how long, is the split of least time (split.h). Where nobody
+// preprocesses, a device makes its samples itself: before it computes them (no threads: the times add up), on the cores
+// that compute (the same, except for the time that a device which pretends to be slower sleeps), or beside (the longer
+// time counts). Where some do, making is what they need for the samples of all.
 #pragma once
 
 #include <optional>
@@ -16,7 +13,7 @@
 
 #include "balance/cost_line.h"
 #include "balance/role.h"
-#include "balance/state_shares.h"
+#include "balance/split.h"
 
 namespace remuda::balance {
 
@@ -28,9 +25,10 @@ enum class Making {
 
 /// A device as it was measured alone. 0 where it is not known.
 struct MeasuredDevice {
-  CostLine compute;     ///< forward and backward passes
-  double update_s = 0;  ///< of all parameters, if it owned them
-  double make_s = 0;    ///< of one sample, by all of its threads
+  CostLine compute;       ///< forward and backward passes
+  double update_s = 0;    ///< of all parameters, if it owned them
+  double exchange_s = 0;  ///< of a step: gradients and parameters
+  double make_s = 0;      ///< of one sample, by all of its threads
   Making making = Making::beside;
   double slowdown = 1;                       ///< of compute: it sleeps the rest
   double memory_bytes = 0;                   ///< of the device
@@ -46,6 +44,9 @@ struct Forecast {
   double making_s = 0;               ///< of all samples, by those that preprocess
   double part_s = 0;                 ///< of the slowest part
 };
+
+/// The devices in these roles, as the law takes them.
+std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, std::span<const Role> roles);
 
 /// Nothing where the batch does not fit in the memory of those that compute. A device of which no time of a batch is
 /// known takes no samples.

@@ -49,7 +49,7 @@ Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, d
   std::vector<balance::StateOwner> owners;
   for (size_t rank = 0; rank < memory.size(); ++rank)
     owners.push_back({roles.empty() ? balance::Role::compute : roles[rank], memory[rank]});
-  return balance::state_shares(owners, bytes);
+  return balance::state_parts(owners, bytes);
 }
 
 /// Collective. As a trial backward pass shows it.

@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-#include "balance/state_shares.h"
+#include "balance/split.h"
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "train/compressed_optimizer.h"
