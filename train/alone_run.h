@@ -35,11 +35,13 @@ struct AloneCosts {
   /// Of this rank: samples of the largest piece of a step -> bytes that the step took besides what there was before it.
   /// Empty where the device's allocator does not count.
   std::map<int, double> memory;
-  double update_s = 0;  ///< of what this rank owns
+  double update_s = 0;  ///< of all parameters, as those are updated that this rank owns; or, where it owns none, as
+                        ///< others of its device
   double make_s = 0;    ///< to make a sample, on one thread
 };
 
-/// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
+/// Collective. Measures each device alone; what it does not own, it updates in the same time. Parameters and buffers
+/// are not changed; the optimizer is reset.
 Result<AloneCosts> measure_devices(const AloneRun& run);
 
 }  // namespace remuda::train

@@ -243,6 +243,12 @@ Result<void> DataParallel::compress(size_t rank) {
   return {};
 }
 
+Result<bool> DataParallel::divide(std::span<const double> state_shares) {
+  REMUDA_CHECK(may_divide(), "owners may change");
+  REMUDA_TRY(arrive());
+  return optimizer_->divide(state_shares);
+}
+
 ShardedOptimizer& DataParallel::optimizer() {
   REMUDA_CHECK(optimizer_, "it is not needed once the exchange is compressed");
   return *optimizer_;

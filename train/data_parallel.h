@@ -132,6 +132,11 @@ class DataParallel {
   /// next step: to be called before they are kept.
   Result<void> send_unrounded();
 
+  /// Whether parts may have other owners: not once compress() was called, nor where blocks are sharded.
+  bool may_divide() const { return optimizer_ && !blocks_; }
+  /// Collective, between two steps, where they may. See ShardedOptimizer::divide().
+  Result<bool> divide(std::span<const double> state_shares);
+
   /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }
   /// The longest wait for another rank or for the device from now on. The same on all ranks.

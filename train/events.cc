@@ -72,11 +72,13 @@ void Events::send(const Json& event) const {
 }
 
 Json to_json(const balance::BalanceDecision& decision) {
-  return {{"step", decision.step},
-          {"shares", decision.shares},
-          {"predicted_step_s", decision.predicted_step_s},
-          {"predicted_gain", decision.predicted_gain},
-          {"reason", decision.reason}};
+  Json json{{"step", decision.step},
+            {"shares", decision.shares},
+            {"predicted_step_s", decision.predicted_step_s},
+            {"predicted_gain", decision.predicted_gain},
+            {"reason", decision.reason}};
+  if (!decision.state_shares.empty()) json["state_shares"] = decision.state_shares;
+  return json;
 }
 
 }  // namespace remuda::train

@@ -8,7 +8,8 @@ namespace remuda::train {
 FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options)
     : groups_(groups.begin(), groups.end()),
       blocks_(options.blocks.size()),
-      whole_parameters_(sizes.size() - std::accumulate(options.blocks.begin(), options.blocks.end(), size_t{0})) {
+      whole_parameters_(sizes.size() - std::accumulate(options.blocks.begin(), options.blocks.end(), size_t{0})),
+      element_bytes_(options.element_bytes) {
   const double room = options.bucket_bytes / double(options.element_bytes);
   const auto add = [&](size_t size, bool to_new_bucket) {
     const size_t begin = offsets_.back(), end = begin + size;
@@ -22,8 +23,13 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
   size_t next = whole_parameters_;
   for (const size_t parameters : options.blocks)
     for (size_t i = 0; i < parameters; ++i) add(sizes[next++], i == 0);
+  divide(options.state_shares);
+}
+
+void FlatLayout::divide(std::span<const double> state_shares) {
+  parts_.clear();
   for (const comm::Chunk& bucket : buckets_)
-    parts_.push_back(comm::parts_by(options.state_shares, bucket.size(), options.element_bytes));
+    parts_.push_back(comm::parts_by(state_shares, bucket.size(), element_bytes_));
 }
 
 size_t FlatLayout::groups() const { return groups_.empty() ? 0 : 1 + std::ranges::max(groups_); }

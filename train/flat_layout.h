@@ -34,6 +34,9 @@ class FlatLayout {
   /// `sizes`: elements of each parameter; `groups`: the parameter group of each.
   FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options);
 
+  /// The same with other shares: who owns what.
+  void divide(std::span<const double> state_shares);
+
   size_t count() const { return offsets_.back(); }
   /// Parameter groups.
   size_t groups() const;
@@ -64,7 +67,7 @@ class FlatLayout {
   std::vector<size_t> offsets_{0}, groups_, bucket_of_;
   std::vector<comm::Chunk> buckets_;
   std::vector<comm::Parts> parts_;
-  size_t blocks_ = 0, whole_parameters_ = 0;
+  size_t blocks_ = 0, whole_parameters_ = 0, element_bytes_ = 4;
 };
 
 }  // namespace remuda::train

@@ -31,6 +31,8 @@ class FlatParameters {
                                        std::vector<torch::Tensor> parameters, FlatLayout layout, SentAs sent_as);
 
   const FlatLayout& layout() const { return layout_; }
+  /// Between two steps, on all ranks: who owns what. The rest of the layout is the same.
+  void set_owners(FlatLayout layout) { layout_ = std::move(layout); }
   /// All of them, those of sharded blocks last.
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   Mirror& values() { return values_; }

@@ -52,6 +52,9 @@ std::optional<KeptDevice> parse_device(const Json& json) {
   kept.alone = *alone;
   kept.known = *known;
   kept.need = *need;
+  const Json update = part("update_s");
+  if (!update.is_null() && (!update.is_number() || !(update.get<double>() >= 0))) return std::nullopt;
+  kept.update_s = update.is_null() ? 0 : update.get<double>();
   return kept;
 }
 
@@ -84,6 +87,7 @@ Json to_json(const KeptBalance& balance) {
     Json rank{{"device", fmt::format("{:016x}", kept.device)},
               {"alone", times_json(kept.alone)},
               {"known", times_json(kept.known)}};
+    if (kept.update_s > 0) rank["update_s"] = kept.update_s;
     if (kept.need.known > 0) rank["memory"] = Json::array({kept.need.fixed, kept.need.per_sample, kept.need.least});
     ranks.push_back(std::move(rank));
   }

@@ -18,6 +18,7 @@ struct KeptDevice {
   std::vector<balance::BatchTime> alone;  ///< as measured before training, largest first; infinite where out of memory
   std::vector<balance::BatchTime> known;  ///< what the balancer knew at last (Balancer::known_times())
   MemoryNeed need;                        ///< `held` and `room` are of the moment, and not kept
+  double update_s = 0;                    ///< of all parameters, if it owned them; part of `alone`. 0: not known
   bool is_known = true;                   ///< else there is nothing but `device`
 };
 

@@ -12,7 +12,8 @@ KeptBalance kept_example() {
           .ranks = {{.device = 0xfedcba9876543210,
                      .alone = {{.batch = 64, .seconds = INFINITY}, {.batch = 32, .seconds = 0.1}},
                      .known = {{.batch = 32, .seconds = 0.125}},
-                     .need = {.known = 1, .fixed = 10, .per_sample = 2.5, .least = 5}},
+                     .need = {.known = 1, .fixed = 10, .per_sample = 2.5, .least = 5},
+                     .update_s = 0.75},
                     {.device = 7}}};
 }
 
@@ -26,6 +27,7 @@ TEST(KeptBalance, IsReadAsItWasWritten) {
   EXPECT_TRUE(std::isinf(parsed->ranks[0].alone[0].seconds));
   EXPECT_EQ(parsed->ranks[0].known[0].seconds, 0.125);
   EXPECT_EQ(parsed->ranks[0].need.per_sample, 2.5);
+  EXPECT_EQ(parsed->ranks[0].update_s, 0.75);
   EXPECT_EQ(parsed->ranks[1].need.known, 0) << "not measured";
 }
 
@@ -50,6 +52,8 @@ TEST(KeptBalance, WhatNoDeviceCanHaveIsNone) {
   EXPECT_FALSE(with("alone", "fast"));
   EXPECT_FALSE(with("device", "no number"));
   EXPECT_FALSE(with("device", 7));
+  EXPECT_FALSE(with("update_s", -1));
+  EXPECT_FALSE(with("update_s", "long"));
   EXPECT_FALSE(with("memory", Json::array({1, 2})));
   EXPECT_FALSE(with("memory", Json::array({1, -2, 3})));
 }

@@ -45,6 +45,7 @@ enum : uint32_t {
   kNorms,      ///< the calls of batch norms
   kNormPiece,  ///< whether a rank has another piece for them
   kBlockPass,  ///< whether a rank has another pass of a model whose blocks are sharded
+  kStateMove,  ///< what ranks own, on its way to other owners
   kLentBlock,  ///< the block that rank 0 asks for outside of a pass
   kFirstNorm,  ///< the first call of a piece; the next ones count on
 };

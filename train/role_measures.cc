@@ -11,8 +11,15 @@ balance::Making making_of(const OwnMeasures& own) {
   return own.is_cpu ? balance::Making::same_cores : balance::Making::beside;
 }
 
-/// The line of what forward and backward took, of the times that were finite; zero where none was.
+/// The line of what forward and backward took; zero where none was measured.
 balance::CostLine compute_line(const std::vector<balance::BatchTime>& alone, double update_s) {
+  const std::vector<balance::BatchTime> times = part_times(alone, update_s);
+  return times.empty() ? balance::CostLine() : balance::fit_line(times);
+}
+
+}  // namespace
+
+std::vector<balance::BatchTime> part_times(const std::vector<balance::BatchTime>& alone, double update_s) {
   constexpr double kLeast_s = 1e-9;
   std::vector<balance::BatchTime> times;
   for (balance::BatchTime time : alone) {
@@ -20,10 +27,8 @@ balance::CostLine compute_line(const std::vector<balance::BatchTime>& alone, dou
     time.seconds = std::max(kLeast_s, time.seconds - update_s);
     times.push_back(time);
   }
-  return times.empty() ? balance::CostLine() : balance::fit_line(times);
+  return times;
 }
-
-}  // namespace
 
 OwnMeasures own_measures(const AloneCosts& costs, int threads, bool is_cpu, double memory_bytes) {
   return {.update_s = costs.update_s,
@@ -36,11 +41,11 @@ OwnMeasures own_measures(const AloneCosts& costs, int threads, bool is_cpu, doub
 balance::MeasuredDevice measured(const OwnMeasures& own, const std::vector<balance::BatchTime>& alone, double owned,
                                  const MemoryNeed& need, double state_bytes, double slowdown) {
   balance::MeasuredDevice device{.compute = compute_line(alone, own.update_s),
+                                 .update_s = own.update_s,
                                  .make_s = own.make_s,
                                  .making = making_of(own),
                                  .slowdown = slowdown,
                                  .memory_bytes = own.memory_bytes};
-  if (owned > 0) device.update_s = own.update_s / owned;
   if (need.known == 0) return device;
   device.room_bytes = need.room;
   device.held_bytes = need.held - owned * state_bytes;

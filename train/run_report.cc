@@ -151,6 +151,14 @@ Json checkpoints_json(const CheckpointReport& report) {
   return json;
 }
 
+Json left_out_json(const LeftOutRank& one) {
+  return {{"rank", one.rank},
+          {"device", one.device},
+          {"with_samples_per_s", one.with_samples_per_s},
+          {"without_samples_per_s", one.without_samples_per_s},
+          {"with_was_tried", one.was_tried}};
+}
+
 /// Who was lost, and who joined, where somebody was.
 Json changes_json(const RunReport& report) {
   Json json = Json::object();
@@ -210,6 +218,8 @@ Json to_json(const RunReport& report) {
             {"share_changes", report.share_changes},
             {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
             {"loss_per_epoch", report.loss_per_epoch}};
+  json["balance"]["state_moves"] = report.state_moves;
+  for (const LeftOutRank& one : report.left_out) json["balance"]["left_out"].push_back(left_out_json(one));
   if (report.steps > 0) json["balance_efficiency"] = report.balance_efficiency();
   if (all_measured) json["ideal_samples_per_s"] = report.ideal_samples_per_s();
   if (report.timed_s > 0) {

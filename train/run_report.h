@@ -121,6 +121,14 @@ struct RankJoin {
   double seconds = 0;  ///< from then until the run went on; 0: not yet
 };
 
+/// A rank that takes neither samples nor owns state at the end, as steps are shorter without it.
+struct LeftOutRank {
+  int rank = 0;
+  std::string device;
+  double with_samples_per_s = 0, without_samples_per_s = 0;  ///< of all devices, by what steps took
+  bool was_tried = false;                                    ///< with it; else that is predicted
+};
+
 /// At the start of a run, while caches and allocator settle; nor are they profiled.
 inline constexpr int kUntimedSteps = 3;
 
@@ -140,6 +148,8 @@ struct RunReport {
   int micro_batch = 0;         ///< samples, where shares are whole numbers of it; else 0
   std::vector<balance::BalanceDecision> decisions;
   int share_changes = 0;
+  int state_moves = 0;                ///< times that parts of the state got other owners after the first step
+  std::vector<LeftOutRank> left_out;  ///< in rank order
   std::vector<double> loss_per_epoch;
   std::optional<Evaluation> test;  ///< after the last epoch
   int steps = 0;

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "profile/recorder.h"
+#include "train/agreement.h"
+#include "train/labels.h"
 #include "train/sharded_blocks.h"
+#include "train/state_move.h"
 
 namespace remuda::train {
 namespace {
@@ -29,51 +33,93 @@ comm::Chunk whole(const FlatLayout& layout, comm::Chunk buckets) {
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
-    : engine_(engine), options_(options), rank_(engine.communicator.rank()) {
-  const FlatLayout& layout = engine.flat.layout();
-  arrivals_.resize(layout.whole_buckets());
+    : engine_(engine), options_(options), rank_(engine.communicator.rank()), kept_(room_for(engine.flat.layout())) {
+  arrivals_.resize(engine.flat.layout().whole_buckets());
+}
+
+ShardedOptimizer::Kept ShardedOptimizer::room_for(const FlatLayout& layout) const {
+  Kept kept;
   size_t owned = 0, owned_of_whole = 0;
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
-    state_begin_.push_back(owned);
+    kept.begin.push_back(owned);
     owned += layout.own(bucket, rank_).size();
     if (!is_block(bucket)) owned_of_whole = owned;
   }
-  const auto zeros = torch::zeros({int64_t(owned)}, here(engine.flat.values()).options());
-  for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
-  if (options_.average > 0) average_ = zeros.clone();
-  if (engine.flat.rounds() || is_on_host()) unrounded_ = narrow(zeros, 0, owned_of_whole).clone();
-  if (options_.rule.needs_scratch() || average_.defined())
-    scratch_ = torch::empty({int64_t(std::min(owned, at_once()))}, zeros.options());
+  const auto zeros = torch::zeros({int64_t(owned)}, here(engine_.flat.values()).options());
+  for (size_t i = 0; i < options_.rule.states(); ++i) kept.states.push_back(zeros.clone());
+  if (options_.average > 0) kept.average = zeros.clone();
+  if (engine_.flat.rounds() || is_on_host()) kept.unrounded = narrow(zeros, 0, owned_of_whole).clone();
+  if (options_.rule.needs_scratch() || kept.average.defined())
+    kept.scratch = torch::empty({int64_t(std::min(owned, at_once()))}, zeros.options());
+  return kept;
+}
+
+Result<bool> ShardedOptimizer::divide(std::span<const double> state_shares) {
+  REMUDA_CHECK(!is_arriving_ && !engine_.blocks, "all parameters are whole, and there");
+  FlatLayout layout = engine_.flat.layout();
+  layout.divide(state_shares);
+  if (steps_ == 0) {
+    kept_ = {};
+    engine_.flat.set_owners(std::move(layout));
+    kept_ = room_for(engine_.flat.layout());
+    return true;
+  }
+  REMUDA_TRY(free_host());
+  std::optional<Kept> room;
+  try {
+    room = room_for(layout);
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+  }
+  REMUDA_ASSIGN(const std::vector<int> have_room, gather_all(engine_.communicator, room ? 1 : 0, label::kStateMove));
+  if (std::ranges::find(have_room, 0) != have_room.end()) return false;
+  REMUDA_TRY(move_to(*room, layout));
+  kept_ = std::move(*room);
+  engine_.flat.set_owners(std::move(layout));
+  if (!engine_.flat.rounds()) take_over();
+  return true;
+}
+
+/// Collective.
+Result<void> ShardedOptimizer::move_to(const Kept& kept, const FlatLayout& layout) {
+  const auto move = [&](const torch::Tensor& from, const torch::Tensor& to) {
+    return move_state(engine_.communicator, engine_.flat.layout(), layout, from, to);
+  };
+  for (size_t i = 0; i < kept.states.size(); ++i) REMUDA_TRY(move(kept_.states[i], kept.states[i]));
+  if (kept.average.defined()) REMUDA_TRY(move(kept_.average, kept.average));
+  if (engine_.flat.rounds()) REMUDA_TRY(move(kept_.unrounded, kept.unrounded));
+  return {};
 }
 
 size_t ShardedOptimizer::state_bytes() const {
   size_t bytes = 0;
-  for (const auto& kept : {average_, unrounded_}) bytes += kept.defined() ? kept.nbytes() : 0;
-  for (const auto& state : states_) bytes += state.nbytes();
+  for (const auto& kept : {kept_.average, kept_.unrounded}) bytes += kept.defined() ? kept.nbytes() : 0;
+  for (const auto& state : kept_.states) bytes += state.nbytes();
   return bytes;
 }
 
 size_t ShardedOptimizer::at_once() const { return is_on_cpu() ? kCacheBlock : kSlice; }
 
 void ShardedOptimizer::reset() {
-  for (auto& state : states_) state.zero_();
+  for (auto& state : kept_.states) state.zero_();
   steps_ = 0;
 }
 
 void ShardedOptimizer::add(Batch& batch, size_t bucket, comm::Chunk range) const {
   const size_t in_part = range.begin - engine_.flat.layout().own(bucket, rank_).begin;
-  const size_t state_at = state_begin_[bucket] + in_part;
+  const size_t state_at = kept_.begin[bucket] + in_part;
   batch.count += range.size();
   batch.values.push_back(narrow(own_values(bucket), in_part, range.size()));
   batch.gradients.push_back(narrow(own_gradients(bucket), in_part, range.size()));
-  batch.states.resize(states_.size());
-  for (size_t i = 0; i < states_.size(); ++i) batch.states[i].push_back(narrow(states_[i], state_at, range.size()));
-  if (average_.defined()) batch.averages.push_back(narrow(average_, state_at, range.size()));
+  batch.states.resize(kept_.states.size());
+  for (size_t i = 0; i < kept_.states.size(); ++i)
+    batch.states[i].push_back(narrow(kept_.states[i], state_at, range.size()));
+  if (kept_.average.defined()) batch.averages.push_back(narrow(kept_.average, state_at, range.size()));
 }
 
 void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSettings& settings) const {
   if (batch.values.empty()) return;
-  batch.scratch = scratch_;
+  batch.scratch = kept_.scratch;
   update(options_.rule, settings, steps_, gradient_factor, batch);
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < batch.averages.size(); ++i) {
@@ -109,7 +155,7 @@ torch::Tensor ShardedOptimizer::own_values(size_t bucket) const {
   const FlatLayout& layout = engine_.flat.layout();
   if (is_block(bucket)) return engine_.blocks->parts().values(bucket - layout.whole_buckets());
   const comm::Chunk own = layout.own(bucket, rank_);
-  if (unrounded_.defined()) return narrow(unrounded_, state_begin_[bucket], own.size());
+  if (kept_.unrounded.defined()) return narrow(kept_.unrounded, kept_.begin[bucket], own.size());
   return narrow(engine_.flat.values().device(), own.begin, own.size());
 }
 
@@ -122,7 +168,7 @@ torch::Tensor ShardedOptimizer::own_gradients(size_t bucket) const {
 
 /// The values there are.
 void ShardedOptimizer::take_over() {
-  if (!unrounded_.defined()) return;
+  if (!kept_.unrounded.defined()) return;
   const torch::NoGradGuard no_grad;
   for (size_t bucket = 0; bucket < engine_.flat.layout().whole_buckets(); ++bucket) {
     const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
@@ -135,7 +181,7 @@ void ShardedOptimizer::begin_step() {
 }
 
 void ShardedOptimizer::round_own(comm::Chunk buckets) {
-  if (!unrounded_.defined()) return;
+  if (!kept_.unrounded.defined()) return;
   const torch::NoGradGuard no_grad;
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
     const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
@@ -255,16 +301,16 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
 }
 
 Result<void> ShardedOptimizer::swap_average() {
-  if (!average_.defined() || steps_ == 0) return {};
+  if (!kept_.average.defined() || steps_ == 0) return {};
   REMUDA_TRY(free_host());
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     const torch::Tensor values = own_values(bucket);
-    for (int64_t begin = 0; begin < values.numel(); begin += scratch_.numel()) {
-      const int64_t count = std::min(scratch_.numel(), values.numel() - begin);
-      torch::Tensor value = values.narrow(0, begin, count), kept = scratch_.narrow(0, 0, count);
-      torch::Tensor average = narrow(average_, state_begin_[bucket] + size_t(begin), size_t(count));
+    for (int64_t begin = 0; begin < values.numel(); begin += kept_.scratch.numel()) {
+      const int64_t count = std::min(kept_.scratch.numel(), values.numel() - begin);
+      torch::Tensor value = values.narrow(0, begin, count), kept = kept_.scratch.narrow(0, 0, count);
+      torch::Tensor average = narrow(kept_.average, kept_.begin[bucket] + size_t(begin), size_t(count));
       kept.copy_(value);
       value.copy_(average);
       average.copy_(kept);
@@ -290,10 +336,10 @@ std::vector<Owned> ShardedOptimizer::owned() {
     const comm::Chunk own = layout.own(bucket, rank_);
     const comm::Chunk range{std::max(own.begin, offsets[i]), std::min(own.end, offsets[i + 1])};
     if (range.begin >= range.end) continue;
-    const size_t in_part = range.begin - own.begin, in_state = state_begin_[bucket] + in_part;
+    const size_t in_part = range.begin - own.begin, in_state = kept_.begin[bucket] + in_part;
     Owned one{i, range.begin - offsets[i], narrow(own_values(bucket), in_part, range.size())};
-    for (const torch::Tensor& state : states_) one.states.push_back(narrow(state, in_state, range.size()));
-    if (average_.defined()) one.average = narrow(average_, in_state, range.size());
+    for (const torch::Tensor& state : kept_.states) one.states.push_back(narrow(state, in_state, range.size()));
+    if (kept_.average.defined()) one.average = narrow(kept_.average, in_state, range.size());
     all.push_back(std::move(one));
   }
   return all;
@@ -317,7 +363,7 @@ Result<void> ShardedOptimizer::send_owned() {
   Mirror& values = engine_.flat.values();
   for (size_t bucket = 0; bucket < layout.whole_buckets(); ++bucket) {
     const comm::Chunk own = layout.own(bucket, rank_);
-    if (unrounded_.defined()) narrow(here(values), own.begin, own.size()).copy_(own_values(bucket));
+    if (kept_.unrounded.defined()) narrow(here(values), own.begin, own.size()).copy_(own_values(bucket));
   }
   if (engine_.blocks) engine_.blocks->parts().give_values();
   send_to_all({0, layout.whole_buckets()}, values);

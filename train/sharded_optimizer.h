@@ -1,7 +1,7 @@
 // ShardedOptimizer: each rank updates the part of the parameters it owns, and sends it to all.
 //
 // So the parameters of all ranks are the same bits whatever their devices and kernels, and the state of the optimizer
-// is divided among them, in proportion to their memory. An update is one of `update_rule.h`.
+// is divided among them (balance/split.h). An update is one of `update_rule.h`.
 //
 // Where values are rounded when they are sent (FlatParameters::rounds()), an owner keeps its part unrounded as well,
 // and updates that: steps too small for the shorter type add up (Micikevicius et al. 2018, arXiv:1710.03740, "master
@@ -59,6 +59,11 @@ class ShardedOptimizer final : public OwnedState {
   /// Forgets all steps; the values stay as they are.
   void reset();
 
+  /// Collective, between two steps, with no parameters under way: from now on ranks own parts of everything in
+  /// proportion to these shares; what old owners have kept goes to the new ones. False, and nothing has changed, where
+  /// a rank has no memory for both. Not where blocks are sharded.
+  Result<bool> divide(std::span<const double> state_shares);
+
   /// Collective. Exchanges the parameters for their average; once more, back. The average begins with the parameters at
   /// the first step.
   Result<void> swap_average();
@@ -90,6 +95,17 @@ class ShardedOptimizer final : public OwnedState {
     Moment there;       ///< on the device, once that work is done
     bool is_taken = true;
   };
+  /// Of its own, by bucket.
+  struct Kept {
+    std::vector<size_t> begin;  ///< of each bucket: where this rank's part lies in the tensors
+    std::vector<torch::Tensor> states;
+    torch::Tensor average;    ///< undefined unless options_.average > 0
+    torch::Tensor unrounded;  ///< what this rank owns of whole parameters, taken over at the first step; undefined
+                              ///< where the device has it
+    torch::Tensor scratch;    ///< for at_once() values; undefined where nothing needs it
+  };
+  Kept room_for(const FlatLayout& layout) const;
+  Result<void> move_to(const Kept& kept, const FlatLayout& layout);
   Result<void> free_host() const;
   Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
@@ -115,12 +131,7 @@ class ShardedOptimizer final : public OwnedState {
   Engine& engine_;
   const Options options_;
   const int rank_;
-  std::vector<size_t> state_begin_;  ///< of each bucket: where this rank's part lies in the tensors below
-  std::vector<torch::Tensor> states_;
-  torch::Tensor average_;    ///< undefined unless options_.average > 0
-  torch::Tensor unrounded_;  ///< what this rank owns of whole parameters, taken over at the first step; undefined where
-                             ///< the device has it
-  torch::Tensor scratch_;    ///< for at_once() values; undefined where nothing needs it
+  Kept kept_;
   std::vector<Arrival> arrivals_;  ///< of each bucket of whole parameters
   bool is_arriving_ = false;
   int64_t steps_ = 0;

@@ -22,6 +22,7 @@ enum StepStatus : unsigned {
   kNoBackward = 16,    ///< losses were reported, and no gradient of them came: likewise
   kCheckpoint = 32,    ///< of rank 0: after this step the state is kept
   kStored = 64,        ///< this rank's part of the state that is being kept is on the disk, or could not be put there
+  kMoving = 256,       ///< of rank 0: after this step parts of the state get other owners
   kJoining = 128,      ///< of rank 0: after this step a rank that waits may join
 };
 

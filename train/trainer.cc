@@ -68,6 +68,7 @@ Result<RunReport> Trainer::run() {
   report_.share_changes = balancer_.changes();
   report_.checkpoints = checkpoints_in_all();
   report_sharded();
+  report_left_out();
   report_exchange();
   report_.seconds = monotonic_s() - began_s_;
   // Whoever is lost now has made all steps, and the report is whole without these figures.
@@ -112,6 +113,7 @@ Result<void> Trainer::run_epoch(int epoch) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
     }
+    if (totals.status[0] & kMoving) REMUDA_TRY(move_state());
     REMUDA_TRY(profile_.end_step(mine_));
     is_interrupted_ = (totals.status[0] & kJoining) && !done();
     if (is_interrupted_) return checkpoints_.complete();
@@ -183,7 +185,7 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
     watch_memory(use ? use : memory_in_use(ops_.device()), part);
   }
   if (leave_) parallel_->report().status |= kLeaving;
-  parallel_->report().status |= checkpoints_.status(report_.steps) | joining();
+  parallel_->report().status |= checkpoints_.status(report_.steps) | joining() | moving();
   auto step = parallel_->reduce();
   last_.gradient_wait_s = parallel_->wait_s();
   last_.wait_s = last_.gradient_wait_s + std::exchange(wait_in_step_s_, 0);
@@ -277,11 +279,6 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(parallel_->check_parameters(report_.steps));
   if (is_first()) report_step(totals);
   return {};
-}
-
-/// Rank 0: passes the times of the last step, which had the balancer's current shares, to the balancer.
-void Trainer::observe(const StepTotals& totals) {
-  if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
 }
 
 void Trainer::record(const balance::BalanceDecision& decision) {

@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "balance/balancer.h"
+#include "balance/participants.h"
+#include "balance/role_forecast.h"
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "compress/choose.h"
@@ -56,12 +58,14 @@ struct Inheritance {
 };
 
 struct TrainerOptions {
-  torch::Device device = torch::kCPU;   ///< what this rank computes on
-  int step_times_fd = -1;               ///< rank 0 writes the times of each step there; see step_times_file.h
-  double measure_again_after_s = 60;    ///< a run that took longer measures each device alone again at its end
-  bool folder_is_claimed = false;       ///< that of the checkpoints, for all ranks of the run
-  double room_bytes = 0;                ///< that tensors may take in all; 0: what is free on the device
-  Inheritance inherited;                ///< the run goes on with other ranks than before
+  torch::Device device = torch::kCPU;  ///< what this rank computes on
+  int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
+  double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
+  bool folder_is_claimed = false;      ///< that of the checkpoints, for all ranks of the run
+  double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
+  Inheritance inherited;               ///< the run goes on with other ranks than before
+  /// For tests, on rank 0: parts of the state that ranks are to own after that step; empty: as they are.
+  std::function<std::vector<double>(int step)> moves_state;
   std::function<bool()> has_candidate;  ///< rank 0: whether a rank waits that may join; empty: never
 };
 
@@ -106,12 +110,18 @@ class Trainer {
   uint64_t device_hash() const;
   Result<std::optional<KeptBalance>> kept_balance();
   Result<void> start_balance();
-  struct FirstSplit {
-    AloneCosts costs;  ///< only the times where these were kept
-    balance::BalanceDecision decision;
-  };
-  Result<FirstSplit> split_by_speed(const KeptBalance* kept = nullptr);
-  Result<void> forecast_roles(const FirstSplit& split);
+  Result<balance::BalanceDecision> split_by_speed(const KeptBalance* kept = nullptr);
+  Result<void> forecast_roles();
+  Result<void> gather_measures(const AloneCosts& costs, const KeptBalance* kept);
+  std::vector<double> owned_parts() const;
+  bool may_move_state() const;
+  std::vector<balance::SplitDevice> devices_to_split() const;
+  balance::SplitTask task_to_split() const;
+  Result<bool> divide_by_speed();
+  void begin_search();
+  unsigned moving() const;
+  Result<void> move_state();
+  void report_left_out();
   Result<bool> begin_to_recompute();
   void begin_to_spill();
   Result<bool> begin_to_save_memory();
@@ -129,6 +139,7 @@ class Trainer {
   void report_changes();
   Result<void> keep_profile();
   CheckpointReport checkpoints_in_all() const;
+  int generation_of_copies() const;
   Result<void> begin_copies();
   Result<void> keep_copies();
   Progress progress() const;
@@ -202,8 +213,13 @@ class Trainer {
   std::unique_ptr<Buddy> buddy_;                        ///< where the job asks for it, and there are others; else null
   std::vector<uint64_t> devices_;                       ///< of each rank, as device_hash() has it
   std::vector<std::vector<balance::BatchTime>> alone_;  ///< of each, before training
+  std::vector<balance::MeasuredDevice> measured_;       ///< of each, likewise
   balance::Balancer balancer_;                          ///< decides on rank 0, idle elsewhere
-  std::vector<int> shares_;                             ///< in force for the next step, the same on every rank
+  std::optional<balance::Participants> participants_;   ///< on rank 0, where who takes part is searched for
+  std::vector<double> state_parts_;  ///< that ranks own, by the law; empty: by roles and memory, as at first
+  int moves_ = 0;                    ///< of the state, by this trainer
+  std::vector<double> next_state_;   ///< on rank 0: after the next step; empty: the same
+  std::vector<int> shares_;          ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepLog log_;
   ExchangeLog exchanges_;

@@ -55,10 +55,13 @@ Result<void> Trainer::keep_profile() {
   return {};
 }
 
+/// Of copies of the parts that ranks own now: those of one step that was copied before and after a move differ.
+int Trainer::generation_of_copies() const { return options_.inherited.generation + (moves_ << 16); }
+
 /// Collective. From here on no rank's part is lost with it, where the job asks for that.
 Result<void> Trainer::begin_copies() {
   if (job_.elastic.ranks_lost == 0 || !job_.elastic.buddy || communicator_.size() == 1) return {};
-  REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
+  REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, generation_of_copies(), *model_, parallel_->optimizer(),
                                       parallel_->flat(), ops_.device()));
   return steps_made_ > 0 ? buddy_->keep(progress()) : Result<void>();
 }
@@ -89,8 +92,8 @@ Result<void> Trainer::keep_copies() {
 Result<void> Trainer::keep_state() {
   if (buddy_) return {};
   REMUDA_ASSIGN(std::shared_ptr<Copies> copies,
-                copies_of_own(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
-                              parallel_->flat(), ops_.device(), progress()));
+                copies_of_own(communicator_, generation_of_copies(), *model_, parallel_->optimizer(), parallel_->flat(),
+                              ops_.device(), progress()));
   options_.inherited.copies = {std::move(copies)};
   return {};
 }
@@ -225,7 +228,8 @@ Result<std::optional<KeptBalance>> Trainer::kept_balance() {
 KeptBalance Trainer::learned() const {
   KeptBalance learned{.recomputes = report_.recomputes, .spills = report_.spills};
   for (int rank = 0; rank < communicator_.size(); ++rank)
-    learned.ranks.push_back({devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank]});
+    learned.ranks.push_back(
+        {devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank], measured_[rank].update_s});
   return learned;
 }
 

@@ -1,8 +1,5 @@
 // What a trainer does for devices of unlike roles.
 #include "balance/role_forecast.h"
-#include "train/agreement.h"
-#include "train/labels.h"
-#include "train/role_measures.h"
 #include "train/trainer.h"
 
 namespace remuda::train {
@@ -22,29 +19,19 @@ Result<void> Trainer::prepare_feed() {
 
 /// Collective. Before the first step, where not all devices compute, and what they can do alone was measured: what a
 /// step will take with their roles, and what it would take without.
-Result<void> Trainer::forecast_roles(const FirstSplit& split) {
+Result<void> Trainer::forecast_roles() {
   std::vector<balance::Role> asked;
   for (const job::DeviceSpec& device : job_.devices) asked.push_back(device.role);
   const std::vector<balance::Role> all_compute(asked.size(), balance::Role::compute);
   if (asked == all_compute || report_.checkpoints.balance_kept || !options_.inherited.joins.empty() || report_.stopped)
     return {};
-  const OwnMeasures mine = own_measures(split.costs, loader_threads(job_.data), ops_.is_synchronous(),
-                                        ops_.memory_bytes() / job::ranks_on_device_of(job_, communicator_.rank()));
-  REMUDA_ASSIGN(const std::vector<OwnMeasures> all, gather_all(communicator_, mine, label::kNeeds));
-  const FlatLayout& layout = parallel_->flat().layout();
   const balance::StateBytes& state = parallel_->state_needs();
-  std::vector<balance::MeasuredDevice> devices;
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    const double owned = double(layout.owned(rank)) / double(layout.count());
-    devices.push_back(measured(all[rank], split.costs.times.by_rank[rank], owned, memory_.needs()[rank], state.owned,
-                               job_.devices[rank].slowdown));
-  }
   const int batch = job_.train.global_batch, unit = job::share_unit(job_);
   const auto step_with = [&](const std::vector<balance::Role>& roles) {
-    return balance::forecast(devices, roles, state, batch, unit);
+    return balance::forecast(measured_, roles, state, batch, unit);
   };
   const std::vector<balance::Role> roles = job::roles_of(job_);
-  const std::vector<balance::Role> best = balance::proposed_roles(devices, asked, state, batch, unit);
+  const std::vector<balance::Role> best = balance::proposed_roles(measured_, asked, state, batch, unit);
   const auto with = step_with(roles), without = step_with(all_compute);
   if (!with) return {};
   RoleReport& report = report_.roles.emplace();

@@ -10,6 +10,7 @@
 #include "train/device/pinned_memory.h"
 #include "train/labels.h"
 #include "train/model/make_model.h"
+#include "train/role_measures.h"
 #include "train/trainer.h"
 #include "train/weights.h"
 
@@ -228,27 +229,28 @@ Result<void> Trainer::prepare_collectives() {
 /// Collective. For the model as it computes now.
 Result<void> Trainer::prepare_parallel() {
   REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
-  const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
-                                .rule = rule_of(job_.train),
-                                .group_of = groups_of(job_.train, model_->parameters()),
-                                .clip_norm = job_.train.clip_norm,
-                                .average = job_.train.average,
-                                .updates_on = updates_on(job_.memory),
-                                .state_shares = job_.balance.state_shares,
-                                .roles = job::roles_of(job_),
-                                .collectives = collectives_.get(),
-                                .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
-                                .sent_as = report_.sent_as,
-                                .gradients_sent_as = report_.gradients_sent_as,
-                                .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
-                                .pass_waits = waits_in_step(),
-                                .norms = norms_.get(),
-                                .before_send = [this] { pace_.stretch(); },
-                                .before_wait =
-                                    [this] {
-                                      last_.update_s = pace_.stop();
-                                      add_compute(last_.update_s);
-                                    }};
+  const ParallelOptions options{
+      .bucket_bytes = job_.train.bucket_mib * (1 << 20),
+      .rule = rule_of(job_.train),
+      .group_of = groups_of(job_.train, model_->parameters()),
+      .clip_norm = job_.train.clip_norm,
+      .average = job_.train.average,
+      .updates_on = updates_on(job_.memory),
+      .state_shares = job_.balance.state_shares.empty() ? state_parts_ : job_.balance.state_shares,
+      .roles = job::roles_of(job_),
+      .collectives = collectives_.get(),
+      .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
+      .sent_as = report_.sent_as,
+      .gradients_sent_as = report_.gradients_sent_as,
+      .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
+      .pass_waits = waits_in_step(),
+      .norms = norms_.get(),
+      .before_send = [this] { pace_.stretch(); },
+      .before_wait =
+          [this] {
+            last_.update_s = pace_.stop();
+            add_compute(last_.update_s);
+          }};
   parallel_.reset();  // a device may have no room for two
   for (const auto& parameter : model_->parameters()) parameter.mutable_grad() = torch::Tensor();
   start_.keep();
@@ -278,12 +280,12 @@ uint64_t Trainer::device_hash() const {
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
   const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} {} role {} {}", host, device.use,
                   c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
                   at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
                   job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
                   int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
-                  int(job_.memory.parameters), int(job_.memory.activations), int(device.role));
+                  int(job_.memory.parameters), int(job_.memory.activations), int(device.role), "with whole updates");
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -291,23 +293,24 @@ Result<void> Trainer::start_balance() {
   REMUDA_ASSIGN(const std::optional<KeptBalance> kept, kept_balance());
   if (job_.memory.activations == job::Activations::host || (kept && kept->spills)) begin_to_spill();
   if (kept && kept->recomputes) REMUDA_TRY(begin_to_recompute());
-  REMUDA_ASSIGN(FirstSplit first, split_by_speed(kept ? &*kept : nullptr));
+  REMUDA_ASSIGN(balance::BalanceDecision first, split_by_speed(kept ? &*kept : nullptr));
   while (!memory_.fits(shares_)) {
     REMUDA_ASSIGN(const bool again, begin_to_save_memory());
     if (!again) break;
     REMUDA_ASSIGN(first, split_by_speed());
   }
   REMUDA_TRY(keep_compression());
-  log_.begin(first.costs.times.by_rank);
-  record(first.decision);
+  log_.begin(alone_);
+  record(first);
   report_plan();
-  REMUDA_TRY(forecast_roles(first));
-  wait_for_steps_of(first.decision.predicted_step_s);
+  REMUDA_TRY(forecast_roles());
+  begin_search();
+  wait_for_steps_of(first.predicted_step_s);
   return {};
 }
 
 /// Collective. Measures time and memory of each device, unless it is `kept`, and splits the batch by them.
-Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
+Result<balance::BalanceDecision> Trainer::split_by_speed(const KeptBalance* kept) {
   AloneCosts costs;
   AloneTimes& times = costs.times;
   MemoryNeed need;
@@ -323,7 +326,9 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
     REMUDA_ASSIGN(const bool again, begin_to_save_memory());
     if (again) return split_by_speed();
   }
+  alone_ = times.by_rank;
   REMUDA_TRY(plan_memory(need));
+  REMUDA_TRY(gather_measures(costs, kept));
   report_.stopped = times.leaving;
   balance::BalanceOptions options = balance_options(job_);
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -333,13 +338,18 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   }
   balancer_ = balance::Balancer(std::move(options));
   for (int rank = 0; rank < communicator_.size(); ++rank)
-    for (const auto& time : kept && kept->alone_of(rank) ? kept->ranks[rank].known : times.by_rank[rank])
-      if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
+    for (const auto& time : kept && kept->alone_of(rank) ? kept->ranks[rank].known
+                                                         : part_times(times.by_rank[rank], measured_[rank].update_s))
+      balancer_.calibrate(rank, time.batch, time.seconds);
   REMUDA_ASSIGN(balance::BalanceDecision first, balancer_.start());
   shares_ = balancer_.shares();
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
-  alone_ = times.by_rank;
-  return FirstSplit{std::move(costs), std::move(first)};
+  REMUDA_ASSIGN(const bool is_divided, divide_by_speed());
+  if (is_divided) {
+    REMUDA_TRY(plan_memory(need));  // beside what each owns now
+    first.state_shares = owned_parts();
+  }
+  return first;
 }
 
 }  // namespace remuda::train

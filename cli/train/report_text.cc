@@ -222,6 +222,18 @@ std::string roles_text(const Json& report) {
   return printable(workers::text_field(report.value("roles", Json::object()), "sentence"));
 }
 
+std::string left_out_text(const Json& report) {
+  std::vector<std::string> sentences;
+  const Json balance = report.value("balance", Json::object());
+  for (const Json& one : balance.value("left_out", Json::array()))
+    sentences.push_back(fmt::format("{} is left out: with it {:.0f} samples/s{}, without {:.0f}.",
+                                    workers::text_field(one, "device", "-"),
+                                    workers::number_field(one, "with_samples_per_s"),
+                                    one.value("with_was_tried", Json(false)) == Json(true) ? "" : " predicted",
+                                    workers::number_field(one, "without_samples_per_s")));
+  return printable(fmt::format("{}", fmt::join(sentences, " ")));
+}
+
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {
   bool comparable = true;
   std::vector<std::string> texts = different_keys(names, reports, comparable);

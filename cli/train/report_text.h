@@ -36,6 +36,9 @@ std::string join_text(const Json& report);
 /// What the roles of its devices were predicted to gain; empty where all compute, or that was not measured.
 std::string roles_text(const Json& report);
 
+/// Which devices take neither samples nor state at the end, and what that has gained; empty where all take part.
+std::string left_out_text(const Json& report);
+
 /// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
 /// cannot be compared because of it.
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports);

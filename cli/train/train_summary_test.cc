@@ -69,6 +69,18 @@ TEST(TrainSummary, NamesRolesAndWhatTheyGain) {
   EXPECT_THAT(text, Not(HasSubstr("takes no samples")));
 }
 
+TEST(TrainSummary, SaysWhoIsLeftOutAndWhatThatHasGained) {
+  Json slower = report();
+  EXPECT_EQ(left_out_text(slower), "");
+  slower["balance"]["left_out"] = Json::parse(R"([{"rank": 1, "device": "cpu:1", "with_samples_per_s": 918.2,
+    "without_samples_per_s": 1370.4, "with_was_tried": true}])");
+  EXPECT_EQ(left_out_text(slower), "cpu:1 is left out: with it 918 samples/s, without 1370.");
+  EXPECT_THAT(summary_text(complete_report(slower, kMachine, {}).value()),
+              HasSubstr("\ncpu:1 is left out: with it 918"));
+  slower["balance"]["left_out"][0]["with_was_tried"] = false;
+  EXPECT_EQ(left_out_text(slower), "cpu:1 is left out: with it 918 samples/s predicted, without 1370.");
+}
+
 TEST(TrainSummary, SaysWhatHeldTheRunBack) {
   Json waited = report();
   waited["devices"][1]["data_wait_s"] = 18.1;
