@@ -16,6 +16,7 @@ constexpr int kLongestTrial = 32;        // steps, where shares change all the t
 constexpr int kSettlingSteps = 2;        // after a change, as for the Balancer
 constexpr size_t kUpdates = 16;          // last ones that count
 constexpr size_t kSureUpdates = 5;       // that make a median
+constexpr double kSureErrors = 1.5;      // errors of what steps take now, by which another set must be better
 constexpr int kMoveEvery = 8;            // steps between two looks at the state
 constexpr int kMovePause = 24;           // steps between two moves of state
 constexpr double kTriedBetter = 0.02;    // part of a step by which one that was tried must be shorter
@@ -31,6 +32,15 @@ double median_of(const std::deque<double>& values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   return sorted[sorted.size() / 2];
+}
+
+/// The relative error of their median: 1.4826 times the median deviation is a standard deviation, and a median's error
+/// is 1.25 of that over the root of their number.
+double error_of_median(const std::deque<double>& values) {
+  const double middle = median_of(values);
+  std::deque<double> off;
+  for (const double value : values) off.push_back(std::abs(value / middle - 1));
+  return 1.25 * 1.4826 * median_of(off) / std::sqrt(double(values.size()));
 }
 
 bool may_work(const SplitDevice& device) {
@@ -118,9 +128,10 @@ std::optional<ParticipantsChange> Participants::observe(const StepSeen& step) {
   }
   tried_[now_] = now_s;
   retry_where_due(now_s);
+  const double unsure = kSureErrors * error_of_median(steps_s_);
   const Set* best = &now_;
   for (const auto& [set, split] : predicted_) {
-    const double least = tried_.contains(set) ? kTriedBetter : kUntriedBetter;
+    const double least = std::max(tried_.contains(set) ? kTriedBetter : kUntriedBetter, unsure);
     if (counts(set) < (1 - least) * now_s && counts(set) < counts(*best)) best = &set;
   }
   if (best != &now_) return change_to(*best, now_s);

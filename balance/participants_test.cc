@@ -150,6 +150,21 @@ TEST(Participants, AreNearTheBestSubsetOnEveryMachine) {
           }
 }
 
+TEST(Participants, AreNotChangedByNoise) {
+  SimulatedRun run({mlp_device(1), mlp_device(3)}, 64, {1e-3, 1e-3});
+  const Participants fresh = *run.participants_;
+  Participants noisy = fresh;
+  const std::vector<int> shares = run.balancer_.shares();
+  const double usual_s = run.step_s(shares, run.state_);
+  const double alone_s = run.step_s({64, 0}, {1, 0});
+  int changes = 0;
+  for (int step = 0; step < 400; ++step) {
+    const double wobble = 0.4 * ((step * 7) % 11 - 5) / 5.0;
+    changes += noisy.observe({shares, {0, 0}, (1 + wobble) * std::min(usual_s * 1.1, alone_s)}).has_value();
+  }
+  EXPECT_EQ(changes, 0) << "steps scatter by 40 %, and alone is a little faster at most";
+}
+
 TEST(Participants, TakeADeviceBackThatHasBecomeFaster) {
   SimulatedRun run({mlp_device(1), mlp_device(8)}, 64, {1e-3, 14e-3});
   run.run(100);
