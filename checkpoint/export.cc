@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <vector>
 
 #include "checkpoint/pieces.h"
@@ -35,15 +36,20 @@ Result<uint64_t> write_model(const Found& checkpoint, bool average, const std::s
     return usage_error(fmt::format("{} has no average of the weights: train.average was 0", checkpoint.at.folder));
   weights::Header header{
       .metadata = {{"remuda", checkpoint.manifest.remuda}, {"steps", fmt::format("{}", checkpoint.manifest.step)}}};
+  const std::map<std::string, std::string> tied = checkpoint.manifest.tied();
   std::map<std::string, std::string> kinds;
   for (const ModelTensor& tensor : checkpoint.manifest.tensors) {
     header.tensors.push_back({.name = tensor.name, .type = tensor.type, .shape = tensor.shape});
+    for (const auto& [name, first] : tied)
+      if (first == tensor.name) header.tensors.push_back({.name = name, .type = tensor.type, .shape = tensor.shape});
     kinds[tensor.name] = tensor.is_buffer ? "buffer" : average ? "average" : "parameter";
   }
   REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
   REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
-  for (const weights::TensorInfo& tensor : writer.header().tensors)
+  for (weights::TensorInfo tensor : writer.header().tensors) {
+    if (const auto first = tied.find(tensor.name); first != tied.end()) tensor.name = first->second;
     REMUDA_TRY(append(writer, pieces, kinds[tensor.name], tensor));
+  }
   REMUDA_TRY(writer.commit());
   return writer.file_bytes();
 }

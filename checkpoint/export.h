@@ -9,7 +9,7 @@
 namespace remuda::checkpoint {
 
 /// Writes the parameters, or with `average` their running average, and the buffers as safetensors to `path`, whole or
-/// not at all. Returns its bytes.
+/// not at all; a tensor of several names under each. Returns its bytes.
 Result<uint64_t> write_model(const Found& checkpoint, bool average, const std::string& path);
 
 }  // namespace remuda::checkpoint

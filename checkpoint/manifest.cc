@@ -130,6 +130,15 @@ uint64_t Manifest::bytes() const {
   return sum;
 }
 
+std::map<std::string, std::string> Manifest::tied() const {
+  std::map<std::string, std::string> names;
+  if (const auto said = run.find("tied"); said != run.end() && said->is_object())
+    for (const auto& [name, first] : said->items())
+      if (first.is_string() && std::ranges::find(tensors, name, &ModelTensor::name) == tensors.end())
+        names[name] = first.get<std::string>();
+  return names;
+}
+
 Json to_json(const Manifest& manifest) {
   Json files = Json::array(), tensors = Json::array();
   for (const StoredFile& file : manifest.files)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ struct Manifest {
   std::vector<ModelTensor> tensors;
   Json run = Json::object();
 
+  /// Names that tensors have besides their own: name -> that of the tensor. What `run` says of "tied", if it is that.
+  std::map<std::string, std::string> tied() const;
   uint64_t bytes() const;
   bool operator==(const Manifest&) const = default;
 };

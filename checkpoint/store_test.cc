@@ -228,6 +228,20 @@ TEST_F(Store, AManifestInTheFolderOfAnotherStepIsRefused) {
   EXPECT_THAT(newest_whole(folder_.path()).value().passed_over, ElementsAre(HasSubstr("is of step 10")));
 }
 
+TEST_F(Store, ATiedTensorIsExportedUnderEachName) {
+  const Stored stored = write(3);
+  Found found{stored, verify(stored).value()};
+  found.manifest.run["tied"] = {{"head", "w"}, {"w", "head"}, {"lost", "nothing"}, {"odd", 7}};
+  ASSERT_TRUE(write_model(found, false, folder_.path("model.safetensors")));
+  const auto reader = weights::Reader::open(folder_.path("model.safetensors")).value();
+  const auto head = std::ranges::find(reader.header().tensors, "head", &weights::TensorInfo::name);
+  ASSERT_NE(head, reader.header().tensors.end());
+  std::vector<float> values(4);
+  ASSERT_TRUE(reader.read(*head, 0, std::as_writable_bytes(std::span(values))));
+  EXPECT_THAT(values, ElementsAre(3, 3, -3, -3));
+  EXPECT_EQ(reader.header().tensors.size(), found.manifest.tensors.size() + 1) << "what is no name of one adds nothing";
+}
+
 TEST_F(Store, TheModelIsExportedWhole) {
   const Stored stored = write(3);
   const Found found{stored, verify(stored).value()};

@@ -175,7 +175,8 @@ Json Checkpoints::run_of(const Progress& progress) const {
           {"momentum", job_.train.momentum},
           {"average", job_.train.average},
           {"seed", job_.train.seed},
-          {"samples", samples_}};
+          {"samples", samples_},
+          {"tied", further_names(named_tensors(model_))}};
 }
 
 bool Checkpoints::is_due(int steps) const {

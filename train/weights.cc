@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -92,6 +93,15 @@ class Match {
   }
 
   const std::vector<Copy>& copies() const { return copies_; }
+  /// Of those that the file has under several names of one tensor, each with the first of them.
+  std::vector<std::pair<Copy, Copy>> tied() const {
+    std::vector<std::pair<Copy, Copy>> all;
+    for (size_t i = 1; i < copies_.size(); ++i) {
+      const auto first = std::ranges::find_if(copies_, [&](const Copy& one) { return one.to.is_same(copies_[i].to); });
+      if (first < copies_.begin() + long(i)) all.emplace_back(*first, copies_[i]);
+    }
+    return all;
+  }
 
   /// Empty where all fits.
   std::string difference() const {
@@ -123,19 +133,48 @@ class Match {
 /// The elements that are copied at once.
 int64_t piece_elements(size_t element_bytes) { return kPieceBytes / int64_t(element_bytes); }
 
-Result<void> copy_values(const weights::Reader& reader, const Match::Copy& copy) {
+/// What the file has for it from this element on, in the model's type.
+Result<torch::Tensor> read_piece(const weights::Reader& reader, const Match::Copy& copy, int64_t first, int64_t count) {
   const auto size = int64_t(weights::size_of(copy.from->type));
+  const auto piece = torch::empty({count}, *torch_type(copy.from->type));
+  REMUDA_TRY(reader.read(*copy.from, uint64_t(first * size),
+                         {static_cast<std::byte*>(piece.data_ptr()), size_t(count * size)}));
+  return piece.to(copy.to.scalar_type());
+}
+
+Result<void> copy_values(const weights::Reader& reader, const Match::Copy& copy) {
   const bool in_place = copy.to.is_contiguous();
   torch::Tensor values = in_place ? copy.to.view(-1) : torch::empty({copy.to.numel()}, copy.to.options());
-  const int64_t step = piece_elements(size_t(size));
+  const int64_t step = piece_elements(weights::size_of(copy.from->type));
   for (int64_t first = 0; first < values.numel(); first += step) {
     const int64_t count = std::min(step, values.numel() - first);
-    const auto piece = torch::empty({count}, *torch_type(copy.from->type));
-    REMUDA_TRY(reader.read(*copy.from, uint64_t(first * size),
-                           {static_cast<std::byte*>(piece.data_ptr()), size_t(count * size)}));
+    REMUDA_ASSIGN(const torch::Tensor piece, read_piece(reader, copy, first, count));
     values.narrow(0, first, count).copy_(piece);
   }
   if (!in_place) torch::Tensor(copy.to).copy_(values.view(copy.to.sizes()));
+  return {};
+}
+
+/// Bit by bit: what is no number is like itself.
+Result<bool> are_alike(const weights::Reader& reader, const Match::Copy& a, const Match::Copy& b) {
+  const int64_t step = piece_elements(weights::size_of(a.from->type));
+  for (int64_t first = 0; first < a.to.numel(); first += step) {
+    const int64_t count = std::min(step, a.to.numel() - first);
+    REMUDA_ASSIGN(const torch::Tensor of_a, read_piece(reader, a, first, count));
+    REMUDA_ASSIGN(const torch::Tensor of_b, read_piece(reader, b, first, count));
+    if (std::memcmp(of_a.data_ptr(), of_b.data_ptr(), of_a.nbytes()) != 0) return false;
+  }
+  return true;
+}
+
+Result<void> check_tied(const weights::Reader& reader, const Match& match, const std::string& path) {
+  for (const auto& [first, other] : match.tied()) {
+    REMUDA_ASSIGN(const bool alike, are_alike(reader, first, other));
+    if (!alike)
+      return usage_error(
+          fmt::format("{} does not fit the model: {} and {} are one tensor there, but have unlike values in the file",
+                      path, printable(first.from->name), printable(other.from->name)));
+  }
   return {};
 }
 
@@ -164,12 +203,20 @@ std::vector<NamedTensor> named_tensors(Model& model) {
   return tensors;
 }
 
+std::map<std::string, std::string> further_names(const std::vector<NamedTensor>& tensors) {
+  std::map<std::string, std::string> further;
+  for (const Slot& slot : slots_of(tensors))
+    for (size_t i = 1; i < slot.names.size(); ++i) further[slot.names[i]] = slot.names[0];
+  return further;
+}
+
 Result<void> load_weights(const std::vector<NamedTensor>& tensors, const std::string& path) {
   const torch::NoGradGuard no_grad;
   REMUDA_ASSIGN(const weights::Reader reader, weights::Reader::open(path));
   const Match match(reader.header(), slots_of(tensors));
   const std::string difference = match.difference();
   if (!difference.empty()) return usage_error(fmt::format("{} does not fit the model: {}", path, difference));
+  REMUDA_TRY(check_tied(reader, match, path));
   for (const auto& copy : match.copies()) REMUDA_TRY(copy_values(reader, copy));
   return {};
 }
@@ -181,7 +228,8 @@ Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors) 
     if (!type)
       return usage_error(fmt::format("{} of the model has type {}, which safetensors files do not have", slot.names[0],
                                      toString(slot.tensor.scalar_type())));
-    header.tensors.push_back({.name = slot.names[0], .type = *type, .shape = shape_of(slot.tensor)});
+    for (const std::string& name : slot.names)
+      header.tensors.push_back({.name = name, .type = *type, .shape = shape_of(slot.tensor)});
   }
   return header;
 }

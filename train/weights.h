@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -20,16 +21,20 @@ std::optional<weights::DType> file_type(torch::ScalarType type);
 
 /// All that a file of the model's weights has: parameters and buffers.
 std::vector<NamedTensor> named_tensors(Model& model);
+/// Of tensors with several names: each name after the first, with the first.
+std::map<std::string, std::string> further_names(const std::vector<NamedTensor>& tensors);
 
 /// Copies the file's values into the tensors, which must have the same names and shapes. Floating-point values become
-/// those of the parameter's type: from F16 and BF16 to float exactly, from F64 rounded. The error says, in one
-/// sentence, which names and shapes differ; no tensor is changed then.
+/// those of the parameter's type: from F16 and BF16 to float exactly, from F64 rounded. A tensor of several names may
+/// have any of them; where the file has several, their values must be alike. The error says, in one sentence, which
+/// names, shapes or values differ; no tensor is changed then.
 Result<void> load_weights(const std::vector<NamedTensor>& tensors, const std::string& path);
 inline Result<void> load_weights(Model& model, const std::string& path) {
   return load_weights(named_tensors(model), path);
 }
 
-/// The header under which the model's weights are written, each tensor under the first of its names. The error names a
+/// The header under which the model's weights are written, a tensor of several names under each of them, as the
+/// module's state_dict() has it: with its values once more, since a file's tensors do not overlap. The error names a
 /// tensor whose type safetensors does not have.
 Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors);
 inline Result<weights::Header> weights_header(Model& model) { return weights_header(named_tensors(model)); }

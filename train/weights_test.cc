@@ -178,20 +178,69 @@ TEST_F(TrainWeights, MayLieInAnotherOrderInMemory) {
   EXPECT_TRUE(model->parameters()[0].equal(columns));
 }
 
-TEST_F(TrainWeights, ThatAreTiedStandThereOnceAndMayHaveEitherName) {
-  torch::jit::Module module("tied");
-  const auto weight = torch::ones({4}, torch::requires_grad());
-  module.register_parameter("first", weight, false);
-  module.register_parameter("second", weight, false);
-  module.define("def forward(self, x):\n  return x * self.first.sum() * self.second.sum()\n");
-  module.save(folder_.path("tied.pt"));
-  auto model = make_model({.path = folder_.path("tied.pt")}, {}).value();
-  write(*model);
-  EXPECT_EQ(weights::Reader::open(path_)->header().tensors.size(), 1u);
-  const std::vector<float> twos(4, 2);
-  write({{{"second", DType::f32, {4}}}, {}}, {reinterpret_cast<const char*>(twos.data()), 16});
-  ASSERT_TRUE(load_weights(*model, path_));
-  EXPECT_TRUE(model->parameters()[0].eq(2).all().item<bool>());
+/// Four values, under two names and a third that is no tied one.
+class TiedWeights : public TrainWeights {
+ protected:
+  TiedWeights() {
+    torch::jit::Module module("tied");
+    const auto weight = torch::ones({4}, torch::requires_grad());
+    module.register_parameter("first", weight, false);
+    module.register_parameter("between", torch::zeros({4}, torch::requires_grad()), false);
+    module.register_parameter("second", weight, false);
+    module.define("def forward(self, x):\n  return x * self.first.sum() * self.second.sum() + self.between.sum()\n");
+    module.save(folder_.path("tied.pt"));
+    model_ = make_model({.path = folder_.path("tied.pt")}, {}).value();
+  }
+
+  /// A file in which each of the names has one value everywhere.
+  void write_values(const std::map<std::string, float>& by_name, DType type = DType::f32) {
+    weights::Header header;
+    std::string bytes;
+    for (const auto& [name, value] : by_name) {
+      header.tensors.push_back({name, type, {4}});
+      const auto stored = torch::full({4}, value).to(type == DType::f16 ? torch::kHalf : torch::kFloat);
+      bytes.append(static_cast<const char*>(stored.data_ptr()), stored.nbytes());
+    }
+    write(std::move(header), bytes);
+  }
+  bool holds(float first, float between) const {
+    return model_->parameters()[0].eq(first).all().item<bool>() &&
+           model_->parameters()[1].eq(between).all().item<bool>();
+  }
+
+  std::unique_ptr<Model> model_;
+};
+
+TEST_F(TiedWeights, StandThereUnderEachName) {
+  model_->parameters()[0].detach().fill_(3);
+  write(*model_);
+  const auto reader = weights::Reader::open(path_).value();
+  std::map<std::string, float> last;
+  for (const weights::TensorInfo& tensor : reader.header().tensors) {
+    std::vector<float> values(4);
+    ASSERT_TRUE(reader.read(tensor, 0, std::as_writable_bytes(std::span(values))));
+    last[tensor.name] = values.back();
+  }
+  EXPECT_EQ(last, (std::map<std::string, float>{{"between", 0}, {"first", 3}, {"second", 3}}));
+}
+
+TEST_F(TiedWeights, MayHaveAnyOfTheirNames) {
+  write_values({{"between", 1}, {"second", 2}});
+  ASSERT_TRUE(load_weights(*model_, path_));
+  EXPECT_TRUE(holds(2, 1));
+  write_values({{"between", 5}, {"first", 4}, {"second", 4}}, DType::f16);
+  ASSERT_TRUE(load_weights(*model_, path_));
+  EXPECT_TRUE(holds(4, 5));
+  write_values({{"between", 5}, {"first", NAN}, {"second", NAN}});
+  EXPECT_TRUE(load_weights(*model_, path_)) << "not alike for a comparison of numbers only";
+}
+
+TEST_F(TiedWeights, OfUnlikeValuesAreRefusedWithBothNames) {
+  write_values({{"between", 1}, {"first", 2}, {"second", 2.5}});
+  EXPECT_EQ(refusal(*model_), path_ +
+                                  " does not fit the model: first and second are one tensor there, but have unlike "
+                                  "values in the file");
+  EXPECT_TRUE(holds(1, 0));
 }
 
 TEST_F(TrainWeights, GoAsTorchScriptWithTheirProgramAndNoMore) {
