@@ -139,8 +139,11 @@ Result<bool> ElasticRun::work() {
     return true;
   }
   events_.send({{"event", "done"}, {"rank", rank_}, {"stopped", was_stopped_}, {"report", to_json(*report)}});
-  if (!env::get(env::events_fd)) REMUDA_TRY(write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report"));
+  const bool has_launcher = env::get(env::events_fd).has_value();  // which gets the report, and judges it
+  if (!has_launcher) REMUDA_TRY(write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report"));
   REMUDA_TRY(say_farewell(*session_->communicator));
+  const std::string useless = report->not_finite();
+  if (!has_launcher && !was_stopped_ && !useless.empty()) return failed(useless);
   return true;
 }
 

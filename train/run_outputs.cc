@@ -33,7 +33,8 @@ Result<RunOutputs> RunOutputs::create(const job::TrainJob& job, Model& model) {
 }
 
 Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& events, const ValuesOf& values_of) {
-  if (weights_ && report.steps > 0) {
+  const bool is_of_use = report.not_finite().empty();
+  if (weights_ && report.steps > 0 && is_of_use) {
     const auto report_piece = reporter(events, "weights");
     PendingFile file = std::move(*weights_);
     REMUDA_ASSIGN(report.weights, as_script(job_)
@@ -41,7 +42,9 @@ Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& ev
                                       : write_weights(model, std::move(file), report.steps, report_piece, values_of));
   }
   if (job_.output.sample == 0 || report.stopped) return {};
-  if (auto text = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample")))
+  if (!is_of_use)
+    report.sample_missing = report.not_finite();
+  else if (auto text = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample")))
     report.sample = std::move(*text);
   else
     report.sample_missing = text.error().message;

@@ -17,9 +17,10 @@ class RunOutputs {
   /// Before training: an error when what the job asks for cannot be written later. The job must outlive it.
   static Result<RunOutputs> create(const job::TrainJob& job, Model& model);
 
-  /// After training, once: writes the weights unless no step was made, so that a run that was stopped at once replaces
-  /// nothing; generates the sample unless the run was stopped; where the device has no room for that, the report says
-  /// so. Tells both to the report, and sends `output` events all the while, as this may take long.
+  /// After training, once: writes the weights unless no step was made, or what was made is not finite, so that good
+  /// ones are not replaced by those; generates the sample unless the run was stopped; where the device has no room for
+  /// that, or the weights are not written, the report says so. Tells both to the report, and sends `output` events all
+  /// the while, as this may take long.
   Result<void> write(Model& model, RunReport& report, const Events& events, const ValuesOf& values_of = as_it_is);
 
  private:

@@ -1,5 +1,6 @@
 #include "train/run_outputs.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "base/testing/scratch_folder.h"
@@ -32,6 +33,25 @@ TEST(RunOutputs, OfADeviceThatIsFullLackTheSampleOnly) {
   EXPECT_FALSE(report.sample);
   EXPECT_EQ(report.sample_missing, "the device of rank 0 ran out of memory after 0 of 20 bytes");
   EXPECT_EQ(to_json(report)["sample_missing"], report.sample_missing);
+}
+
+TEST(RunOutputs, ThatAreNotFiniteReplaceNothing) {
+  const ScratchFolder folder;
+  const testing::ModelCase gpt = testing::model_cases()[2];
+  const auto model = testing::make_seeded(gpt, torch::kFloat);
+  job::TrainJob job;
+  job.data.context = gpt.input.context;
+  job.output.weights = folder.write("trained.safetensors", "good ones");
+  job.output.sample = 20;
+  RunReport report;
+  report.steps = 4;
+  report.test = Evaluation{NAN, 0};
+  ASSERT_TRUE(RunOutputs::create(job, *model).value().write(*model, report, Events(-1)));
+  EXPECT_EQ(folder.read("trained.safetensors"), "good ones");
+  EXPECT_EQ(folder.names().size(), 1u) << "nothing is left behind";
+  EXPECT_FALSE(report.weights);
+  EXPECT_FALSE(report.sample);
+  EXPECT_EQ(report.sample_missing, "the test loss is nan at the end");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/run_report.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "base/version.h"
@@ -25,6 +26,15 @@ double RunReport::ideal_samples_per_s() const {
 double RunReport::efficiency() const {
   const double ideal = timed().ideal_samples;
   return ideal > 0 ? timed_samples / ideal : 0;
+}
+
+std::string RunReport::not_finite() const {
+  if (steps > 0 && skipped_steps == steps)
+    return fmt::format("loss or gradients were not finite in all {} steps: nothing was learned", steps);
+  if (test && !std::isfinite(test->loss)) return fmt::format("the test loss is {:f} at the end", std::abs(test->loss));
+  if (!loss_per_epoch.empty() && !std::isfinite(loss_per_epoch.back()))
+    return "loss or gradients were not finite in all steps of the last epoch";
+  return "";
 }
 
 TimedSteps RunReport::timed() const {
@@ -229,6 +239,7 @@ Json to_json(const RunReport& report) {
   if (report.test) json.update({{"test_loss", report.test->loss}, {"test_accuracy", report.test->accuracy}});
   json["steps"] = report.steps;
   json["skipped_steps"] = report.skipped_steps;
+  if (const std::string why = report.not_finite(); !why.empty()) json["not_finite"] = why;
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;

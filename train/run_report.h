@@ -170,13 +170,15 @@ struct RunReport {
   torch::ScalarType gradients_sent_as = torch::kFloat;
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
-  std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made
+  std::optional<WrittenWeights> weights;  ///< where the job asked for them, and there is what to write
   Json history;                           ///< of its steps, in a bounded number of points; see run_history.h
   Json profile;                           ///< of some steps, where the job asked for it, or null; see step_profile.h
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
   std::string sample_missing;             ///< why there is none, where the job asked for it
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
+  /// A sentence where what the run has made is of no use, as its loss is no finite number; else empty.
+  std::string not_finite() const;
   TimedSteps timed() const;
   /// The sum of the speeds alone, of the devices that take samples.
   double ideal_samples_per_s() const;

@@ -1,5 +1,6 @@
 #include "train/run_report.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 namespace remuda::train {
@@ -45,6 +46,26 @@ TEST(RunReport, WhatWasNotMeasuredIsAbsent) {
   json = to_json(report);
   EXPECT_EQ(json["devices"][1]["alone_samples_per_s"], 0) << "not one sample fits in it";
   EXPECT_EQ(json["ideal_samples_per_s"], 60);
+}
+
+TEST(RunReport, SaysWhereWhatWasMadeIsOfNoUse) {
+  RunReport report;
+  EXPECT_EQ(report.not_finite(), "") << "no step was made";
+  report.steps = 8;
+  report.skipped_steps = 7;
+  report.loss_per_epoch = {NAN, 0.5};
+  report.test = Evaluation{0.4, 0.9};
+  EXPECT_EQ(report.not_finite(), "");
+  EXPECT_FALSE(to_json(report).contains("not_finite"));
+  report.loss_per_epoch = {0.5, NAN};
+  EXPECT_EQ(report.not_finite(), "loss or gradients were not finite in all steps of the last epoch");
+  for (const double loss : {NAN, -NAN}) {
+    report.test->loss = loss;
+    EXPECT_EQ(report.not_finite(), "the test loss is nan at the end");
+  }
+  EXPECT_EQ(Json::parse(to_line(to_json(report)))["test_loss"], nullptr);
+  report.skipped_steps = 8;
+  EXPECT_EQ(to_json(report)["not_finite"], "loss or gradients were not finite in all 8 steps: nothing was learned");
 }
 
 }  // namespace

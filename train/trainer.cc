@@ -57,7 +57,10 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(profile_.finish());
   report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
-  REMUDA_TRY(checkpoints_.finish(parallel_->state(), parallel_->flat(), progress()));
+  if (report_.not_finite().empty())
+    REMUDA_TRY(checkpoints_.finish(parallel_->state(), parallel_->flat(), progress()));
+  else
+    REMUDA_TRY(checkpoints_.complete());  // what is there may be better
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(parallel_->send_unrounded());
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
@@ -297,7 +300,7 @@ void Trainer::report_step(const StepTotals& totals) {
                 {"step", report_.steps},
                 {"steps", steps_in_all()},
                 {"epoch", epoch_},
-                {"loss", totals.weight > 0 ? totals.loss_sum / totals.weight : 0},
+                {"loss", totals.weight > 0 ? totals.loss_sum / totals.weight : NAN},
                 {"samples_per_s", report_.samples_per_s()},
                 {"shares", last_parts_},
                 {"compute_s", totals.compute_s},

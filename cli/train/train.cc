@@ -18,6 +18,7 @@
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
 #include "place/place.h"
+#include "workers/event.h"
 
 namespace remuda::cli {
 namespace {
@@ -159,8 +160,11 @@ Result<int> train(TrainFlags flags) {
   const bool reports = !finished.report.is_null() || (run.rank == 0 && !run.joins && finished.signal == 0);
   if (run.joins && finished.report.is_null() && finished.signal == 0 && !finished.stopped && !flags.job.quiet)
     fmt::print(stderr, "the run is done; its report is where its first rank was started\n");
+  const std::string not_finite = workers::text_field(finished.report, "not_finite");
   if (reports) REMUDA_TRY(publish(run, std::move(finished.report), closed));
-  return stopped_status(finished);
+  const int status = stopped_status(finished);
+  if (status == 0 && !not_finite.empty()) return failed(not_finite + "; a smaller train.learning_rate may help");
+  return status;
 }
 
 }  // namespace

@@ -215,9 +215,10 @@ std::string TrainProgress::take_epoch(const Json& event) const {
   std::string line = fmt::format("epoch {:.0f}/{:.0f}: train loss {:.4f}", workers::number_field(event, "epoch"),
                                  workers::number_field(event, "epochs", epochs_),
                                  workers::number_field(event, "train_loss", kUnknown));
-  if (event.contains("test_loss")) line += fmt::format(", test loss {:.4f}", workers::number_field(event, "test_loss"));
+  if (event.contains("test_loss"))
+    line += fmt::format(", test loss {:.4f}", workers::number_field(event, "test_loss", kUnknown));
   if (event.contains("test_accuracy"))
-    line += fmt::format(", test accuracy {:.2f} %", 100 * workers::number_field(event, "test_accuracy"));
+    line += fmt::format(", test accuracy {:.2f} %", 100 * workers::number_field(event, "test_accuracy", kUnknown));
   return line;
 }
 

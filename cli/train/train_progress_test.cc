@@ -120,6 +120,14 @@ TEST(TrainProgress, KeepsALinePerEpoch) {
                               {"test_loss", 0.45},
                               {"test_accuracy", 0.8612}}),
             "epoch 2/5: train loss 0.4000, test loss 0.4500, test accuracy 86.12 %");
+  EXPECT_EQ(progress.take(0, {{"event", "epoch"},
+                              {"epoch", 3},
+                              {"epochs", 5},
+                              {"train_loss", nullptr},
+                              {"test_loss", nullptr},
+                              {"test_accuracy", 0.2}}),
+            "epoch 3/5: train loss nan, test loss nan, test accuracy 20.00 %")
+      << "what is not known is not 0";
 }
 
 TEST(TrainProgress, SaysWhatIsMadeAfterTheLastStep) {

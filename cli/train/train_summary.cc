@@ -68,8 +68,9 @@ std::string weights_line(const Json& report) {
   const std::string file = report.contains("job") ? workers::text_field(report["job"], "output.weights") : "";
   if (file.empty()) return "";
   if (!report.contains("weights"))
-    return line("weights",
-                workers::number_field(report, "steps") > 0 ? "not written" : "not written, as no step was made");
+    return line("weights", report.contains("not_finite")                      ? "not written, as the loss is not finite"
+                           : workers::number_field(report, "steps") > 0 ? "not written"
+                                                                        : "not written, as no step was made");
   const Json& weights = report["weights"];
   return line("weights",
               fmt::format("{} tensors, {}, as {} in {}", cell(weights, "tensors", count),
@@ -129,7 +130,8 @@ std::string summary_text(const Json& report) {
   add("share changes", "share_changes", count);
   if (const std::string hosts = compression_line(report); !hosts.empty()) text += line("compression", hosts);
   if (const std::string all = losses(report); !all.empty()) text += line("loss per epoch", all);
-  add("test loss", "test_loss", loss);
+  if (report.contains("test_loss"))  // null where it is none
+    text += line("test loss", loss(workers::number_field(report, "test_loss", NAN)));
   add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));

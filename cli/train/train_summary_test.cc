@@ -199,13 +199,17 @@ TEST(TrainSummary, FitsIn80Columns) {
 }
 
 TEST(TrainSummary, ShowsALossThatIsNoNumber) {
-  EXPECT_THAT(summary_text({{"devices", Json::array()}, {"loss_per_epoch", {0.5, nullptr}}}),
-              HasSubstr("loss per epoch  0.5000 nan\n"));
+  const std::string text =
+      summary_text({{"devices", Json::array()}, {"loss_per_epoch", {0.5, nullptr}}, {"test_loss", nullptr}});
+  EXPECT_THAT(text, HasSubstr("loss per epoch  0.5000 nan\n"));
+  EXPECT_THAT(text, HasSubstr("test loss       nan\n"));
 }
 
 TEST(TrainSummary, SaysWhereTheWeightsAre) {
   Json with{{"devices", Json::array()}, {"job", {{"output.weights", "/a/w.safetensors"}}}};
   EXPECT_THAT(summary_text(with), HasSubstr("weights         not written, as no step was made\n"));
+  with["not_finite"] = "the test loss is nan at the end";
+  EXPECT_THAT(summary_text(with), HasSubstr("weights         not written, as the loss is not finite\n"));
   with["weights"] = {{"format", "safetensors"}, {"tensors", 98}, {"bytes", 3 << 20}};
   EXPECT_THAT(summary_text(with),
               HasSubstr("weights         98 tensors, 3.0 MiB, as safetensors in /a/w.safetensors\n"));
