@@ -221,21 +221,25 @@ std::vector<double> numbers_of(const Progress& progress) {
                           progress.epoch_weight,
                           progress.loss_scale,
                           double(progress.finite_in_a_row),
-                          double(progress.optimizer_steps)};
+                          double(progress.optimizer_steps),
+                          double(progress.missed_steps.size())};
+  all.insert(all.end(), progress.missed_steps.begin(), progress.missed_steps.end());
   all.insert(all.end(), progress.loss_per_epoch.begin(), progress.loss_per_epoch.end());
   return all;
 }
 
 Progress progress_of(const std::vector<double>& all) {
+  const auto missed = all.begin() + 9, losses = missed + long(all.at(8));
   return {.position = uint64_t(all.at(0)),
           .steps = int(all.at(1)),
           .skipped_steps = int(all.at(2)),
           .epoch_loss = all.at(3),
           .epoch_weight = all.at(4),
-          .loss_per_epoch = {all.begin() + 8, all.end()},
+          .loss_per_epoch = {losses, all.end()},
           .loss_scale = all.at(5),
           .finite_in_a_row = int(all.at(6)),
-          .optimizer_steps = int64_t(all.at(7))};
+          .optimizer_steps = int64_t(all.at(7)),
+          .missed_steps = {missed, losses}};
 }
 
 /// Collective. What rank 0 has beside the values: for one that joins as if it had been there.
@@ -302,6 +306,7 @@ Result<std::optional<TakenUp>> take_up(comm::Communicator& communicator, std::sp
   const std::vector<torch::Tensor> buffers = model.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(own.buffers.at(i));
   if (own.random) own.random->restore();
+  set_missed(optimizer, flat, model, own.progress.missed_steps);
   REMUDA_TRY(optimizer.resume(own.progress.optimizer_steps));
   return TakenUp{own.progress, found == held.end() ? nullptr : copies};
 }

@@ -40,10 +40,15 @@ struct Progress {
   double loss_scale = 0;
   int finite_in_a_row = 0;
   int64_t optimizer_steps = 0;
+  std::vector<int64_t> missed_steps;                      ///< of these, by each of Model::parameters(); empty: none
   job::Compression compression = job::Compression::none;  ///< of the CompressedOptimizer whose state it is
   double samples_since_average = 0;                       ///< of this rank
   KeptBalance balance;                                    ///< on rank 0
 };
+
+/// Progress::missed_steps of a state, and back.
+std::vector<int64_t> missed_steps(const OwnedState& state, const FlatParameters& flat, Model& model);
+void set_missed(OwnedState& state, const FlatParameters& flat, Model& model, const std::vector<int64_t>& missed);
 
 class Checkpoints {
  public:

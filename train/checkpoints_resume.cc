@@ -52,18 +52,27 @@ Result<Progress> Checkpoints::progress_of(const checkpoint::Manifest& manifest, 
   Progress progress{.epoch_loss = number_of(run, "epoch_loss"),
                     .epoch_weight = number_of(run, "epoch_weight"),
                     .loss_scale = number_of(run, "loss_scale")};
+  const auto nowhere = [&] {
+    return usage_error(fmt::format("the manifest in {} does not say where the run stood", folder));
+  };
   double whole = 0;
   for (const char* key : {"position", "steps", "skipped_steps", "finite_in_a_row", "optimizer_steps"})
     whole += count(key);
   if (std::isnan(whole + progress.epoch_loss + progress.epoch_weight + progress.loss_scale) ||
       progress.loss_scale <= 0 || count("steps") > 2147483647 || !run.contains("loss_per_epoch") ||
       !run["loss_per_epoch"].is_array())
-    return usage_error(fmt::format("the manifest in {} does not say where the run stood", folder));
+    return nowhere();
   progress.position = uint64_t(count("position"));
   progress.steps = int(count("steps"));
   progress.skipped_steps = int(std::min(count("skipped_steps"), count("steps")));
   progress.finite_in_a_row = int(std::min(count("finite_in_a_row"), count("steps")));
   progress.optimizer_steps = int64_t(count("optimizer_steps"));
+  for (const Json& missed : run.value("missed_steps", Json::array())) {
+    const double steps = missed.is_number() ? missed.get<double>() : NAN;
+    if (!(steps >= 0 && steps <= double(progress.optimizer_steps))) return nowhere();
+    progress.missed_steps.push_back(int64_t(steps));
+  }
+  if (!progress.missed_steps.empty() && progress.missed_steps.size() != model_.parameters().size()) return nowhere();
   for (const Json& loss : run["loss_per_epoch"])
     progress.loss_per_epoch.push_back(loss.is_number() ? loss.get<double>() : NAN);
   return progress;
@@ -195,6 +204,7 @@ Result<std::optional<Progress>> Checkpoints::resume(OwnedState& state, const Fla
   if (loaded->host.defined() && loaded->host.numel() == now.host().numel() &&
       loaded->own.defined() == now.own().defined())
     RandomState(device_, loaded->host, loaded->own).restore();
+  set_missed(state, flat, model_, loaded->progress.missed_steps);
   REMUDA_TRY(state.resume(loaded->progress.optimizer_steps));
   report_.load_s += monotonic_s() - start;
   go_on_from(loaded->progress.steps);

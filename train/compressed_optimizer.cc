@@ -36,8 +36,21 @@ double power(double base, int64_t count) {
   return result;
 }
 
+void KeptRanges::keep(std::span<float> memory, size_t first) {
+  for (const comm::Chunk range : ranges_) {
+    const size_t begin = std::max(range.begin, first), end = std::min(range.end, first + memory.size());
+    if (begin >= end) continue;
+    const std::span<float> there = memory.subspan(begin - first, end - begin);
+    kept_.push_back({there, {there.begin(), there.end()}});
+  }
+}
+
+void KeptRanges::restore() const {
+  for (const Kept& one : kept_) std::ranges::copy(one.values, one.there.begin());
+}
+
 CompressedOptimizer::CompressedOptimizer(Engine& engine, const UpdateRule& rule, const OwnedState& warm)
-    : engine_(engine), rule_(rule), steps_(warm.steps()) {}
+    : engine_(engine), rule_(rule), counts_(warm.counts()) {}
 
 Result<void> CompressedOptimizer::check_type(torch::ScalarType parameters) {
   if (parameters == torch::kFloat) return {};
@@ -74,7 +87,7 @@ Result<void> CompressedOptimizer::take_over(OwnedState& warm) {
   const FlatLayout& layout = engine_.flat.layout();
   const Moment there = engine_.flat.values().to_host({0, layout.count()});
   REMUDA_TRY(engine_.ops.wait(there, "the copy of all parameters", engine_.timeout_s));
-  if (steps_ == 0) return {};
+  if (steps() == 0) return {};
   const torch::NoGradGuard no_grad;
   for (const Owned& own : warm.owned()) {
     const size_t begin = layout.offsets()[own.parameter] + own.first;
@@ -135,12 +148,12 @@ Result<void> CompressedOptimizer::share(std::span<std::byte> bytes) {
   return here_->broadcast(bytes, 0, label::kCompression);
 }
 
-void CompressedOptimizer::for_pieces(const std::vector<GroupSettings>& settings,
-                                     const std::function<void(comm::Chunk, const GroupSettings&)>& step) const {
-  const FlatLayout& layout = engine_.flat.layout();
-  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket)
+void CompressedOptimizer::for_runs(const std::vector<GroupSettings>& settings,
+                                   const std::function<void(comm::Chunk, const GroupSettings&, int64_t)>& make) const {
+  for (size_t bucket = 0; bucket < engine_.flat.layout().buckets(); ++bucket)
     for (int rank = 0; rank < engine_.communicator.size(); ++rank)
-      for (const Piece& piece : layout.pieces(bucket, rank)) step(piece.range, settings[piece.group]);
+      for (const ParameterSteps::Run& run : counts_.runs(bucket, rank))
+        if (run.step > 0) make(run.range, settings[run.group], run.step);
 }
 
 /// Waits until the device has read what it was last sent from memory of the host, and has computed with it.
@@ -148,8 +161,9 @@ Result<void> CompressedOptimizer::free_host() const {
   return engine_.ops.wait(engine_.ops.here(), "the copy of parameters", engine_.timeout_s);
 }
 
-Result<void> CompressedOptimizer::step(double gradient_factor, std::vector<GroupSettings> settings) {
-  ++steps_;
+Result<void> CompressedOptimizer::step(double gradient_factor, std::vector<GroupSettings> settings,
+                                       const std::vector<char>& used) {
+  counts_.begin(used);
   engine_.before_wait();  // all that follows is part of the exchange, and no matter of a device's speed
   profile::TimedSpan span("wait");
   REMUDA_TRY(free_host());
@@ -167,7 +181,7 @@ void CompressedOptimizer::set_timeout(double seconds) {
 }
 
 Result<void> CompressedOptimizer::swap_average() {
-  if (average_.empty() || steps_ == 0) return {};
+  if (average_.empty() || steps() == 0) return {};
   REMUDA_TRY(free_host());
   std::ranges::swap_ranges(values(), average_);
   send_values();
@@ -202,7 +216,7 @@ std::vector<Owned> CompressedOptimizer::owned() {
 }
 
 Result<void> CompressedOptimizer::resume(int64_t steps) {
-  steps_ = steps;
+  counts_.set_steps(steps);
   REMUDA_TRY(free_host());
   REMUDA_TRY(gather_all());
   REMUDA_TRY(gather(gradients()));

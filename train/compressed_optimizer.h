@@ -24,8 +24,9 @@ class CompressedOptimizer : public OwnedState {
   static Result<void> check_type(torch::ScalarType parameters);
 
   /// Collective. One step with the gradients that ranks have in FlatParameters::gradients(), on the host, each its own;
-  /// their sum times `gradient_factor`. `settings`, one element per group, are rank 0's.
-  Result<void> step(double gradient_factor, std::vector<GroupSettings> settings);
+  /// their sum times `gradient_factor`. `settings`, one element per group, are rank 0's; `used`: StepTotals::used. What
+  /// parameters without a gradient owe stays owed, too.
+  Result<void> step(double gradient_factor, std::vector<GroupSettings> settings, const std::vector<char>& used);
   /// Seconds of the last step(): until hosts have exchanged what they packed, and all have made the same step from it.
   double wait_s() const { return wait_s_; }
   /// As Communicator::set_timeout(); Engine::timeout_s is the same by then.
@@ -38,7 +39,8 @@ class CompressedOptimizer : public OwnedState {
   /// After the states comes what all owe. It lies in the memory of the gradients, which settle() overwrites.
   Result<void> settle() override;
   std::vector<Owned> owned() override;
-  int64_t steps() const override { return steps_; }
+  const ParameterSteps& counts() const override { return counts_; }
+  void set_missed(std::vector<int64_t> missed) override { counts_.set_missed(std::move(missed)); }
   Result<void> resume(int64_t steps) override;
   size_t state_bytes() const override;
   bool is_on_host() const override { return true; }
@@ -58,9 +60,9 @@ class CompressedOptimizer : public OwnedState {
 
   /// Collective on the host: what the leader has goes to its other ranks. Any memory.
   Result<void> share(std::span<std::byte> bytes);
-  /// Calls step(range, settings) for all parameters.
-  void for_pieces(const std::vector<GroupSettings>& settings,
-                  const std::function<void(comm::Chunk range, const GroupSettings&)>& step) const;
+  /// Calls make(range, settings, step) for all parameters that make this step, their `step`th.
+  void for_runs(const std::vector<GroupSettings>& settings,
+                const std::function<void(comm::Chunk range, const GroupSettings&, int64_t step)>& make) const;
   std::span<float> values() const;
   std::span<float> gradients() const;
   std::span<float> state(size_t which) const { return states_[which]; }
@@ -79,13 +81,30 @@ class CompressedOptimizer : public OwnedState {
   Result<void> add_up_here();
   void send_values();
 
-  int64_t steps_;
+  ParameterSteps counts_;
   int64_t hosts_ = 1;
   std::unique_ptr<comm::Communicator> here_;     ///< of this host's ranks; null where there is one
   std::unique_ptr<comm::Communicator> between_;  ///< of the leaders
   std::vector<std::span<float>> states_;         ///< of all parameters, in memory of the communicator
   std::span<float> here_slice_;                  ///< in memory of `here_`
   double wait_s_ = 0;
+};
+
+/// Ranges of flat memory that are to be what they were once others around them have changed.
+class KeptRanges {
+ public:
+  explicit KeptRanges(std::vector<comm::Chunk> ranges) : ranges_(std::move(ranges)) {}
+  /// As it is now; `memory` begins with the element of that number, and may have a part of them only.
+  void keep(std::span<float> memory, size_t first = 0);
+  void restore() const;
+
+ private:
+  struct Kept {
+    std::span<float> there;
+    std::vector<float> values;
+  };
+  std::vector<comm::Chunk> ranges_;
+  std::vector<Kept> kept_;
 };
 
 /// base^count, by the same products on every processor, which std::pow does not promise.

@@ -131,6 +131,7 @@ Result<void> DataParallel::shard(const std::vector<std::vector<torch::Tensor>>& 
   REMUDA_ASSIGN(parts_, ShardedParts::create(communicator_, ops_, flat_.layout(), blocks, updates_on));
   blocks_ = std::make_unique<ShardedBlocks>(engine_, *parts_, pass_waits_);
   engine_.blocks = blocks_.get();
+  reducer_->note_blocks();
   return {};
 }
 
@@ -182,7 +183,7 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
   REMUDA_CHECK(settings.size() >= flat_.layout().groups(), "each parameter group has its settings");
   const auto take_step = [&](auto& optimizer) {
-    auto outcome = optimizer.step(step.gradient_factor, settings);
+    auto outcome = optimizer.step(step.gradient_factor, settings, step.totals.used);
     wait_s_ = optimizer.wait_s();
     return outcome;
   };
@@ -194,7 +195,7 @@ Result<void> DataParallel::start_update(const ReducedStep& step, const std::vect
   REMUDA_CHECK(optimizer_ && !blocks_, "all parameters are sent as they are");
   sent_bytes_ = communicator_.sent_bytes();
   wait_s_ = 0;
-  return optimizer_->start_step(step.gradient_factor, settings);
+  return optimizer_->start_step(step.gradient_factor, settings, step.totals.used);
 }
 
 Result<void> DataParallel::arrive() { return is_arriving() ? optimizer_->arrive() : Result<void>(); }

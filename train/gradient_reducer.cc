@@ -1,5 +1,6 @@
 #include "train/gradient_reducer.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -33,32 +34,44 @@ GradientReducer::GradientReducer(Engine& engine, std::vector<int64_t> times)
     : engine_(engine),
       bucket_size_(engine.flat.layout().whole_buckets()),
       times_(std::move(times)),
+      used_(engine.flat.parameters().size()),
       self_(std::make_shared<GradientReducer*>(this)) {
-  for (size_t i = 0; i < engine.flat.layout().whole_parameters(); ++i)
+  for (size_t i = 0; i < engine.flat.layout().whole_parameters(); ++i) {
     ++bucket_size_[engine.flat.layout().bucket_of(i)];
-  add_hooks();
+    add_hook(i, [this, i] { on_ready(i); });
+  }
 }
 
 GradientReducer::~GradientReducer() { *self_ = nullptr; }
 
-void GradientReducer::add_hooks() {
-  const auto& parameters = engine_.flat.parameters();
-  for (size_t i = 0; i < engine_.flat.layout().whole_parameters(); ++i) {
-    accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters[i]));
-    add_post_accumulate_hook(accumulators_.back(), [self = self_, i] {
-      if (*self) (*self)->on_ready(i);
-    });
-  }
+void GradientReducer::note_blocks() {
+  for (size_t i = engine_.flat.layout().whole_parameters(); i < used_.size(); ++i) add_hook(i, [] {});
+}
+
+void GradientReducer::add_hook(size_t parameter, std::function<void()> on_gradient) {
+  accumulators_.push_back(torch::autograd::impl::grad_accumulator(engine_.flat.parameters()[parameter]));
+  add_post_accumulate_hook(accumulators_.back(), [self = self_, parameter, on_gradient = std::move(on_gradient)] {
+    if (!*self) return;
+    (*self)->used_[parameter] = 1;
+    on_gradient();
+  });
+}
+
+/// Nothing of it is there yet.
+void GradientReducer::start_step() {
+  if (accumulating_) return;
+  engine_.flat.zero_gradient();
+  std::ranges::fill(used_, 0);
 }
 
 void GradientReducer::accumulate() {
-  if (!accumulating_) engine_.flat.zero_gradient();
+  start_step();
   accumulating_ = true;
 }
 
 void GradientReducer::begin(StepReport report, double loss_scale) {
   REMUDA_CHECK(!armed_, "a step has one begin()");
-  if (!accumulating_) engine_.flat.zero_gradient();
+  start_step();
   accumulating_ = false;
   report_ = std::move(report);
   bucket_missing_ = bucket_size_;
@@ -108,6 +121,7 @@ Result<StepTotals> GradientReducer::finish() {
   for (size_t i = 0; i < engine_.flat.layout().whole_parameters(); ++i)
     if (!engine_.flat.gradient_in_place(i)) report_.status |= kGradientMoved;
   while (next_bucket_ < bucket_size_.size()) launch_next();
+  report_.used = used_;
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
     REMUDA_ASSIGN(report_.square_norm, engine_.exchange->take_square_norm());

@@ -25,6 +25,8 @@ class GradientReducer {
  public:
   /// `times`: how often each parameter becomes ready in a step, in their order.
   GradientReducer(Engine& engine, std::vector<int64_t> times);
+  /// From now on it is noted, too, which parameters of sharded blocks get gradients.
+  void note_blocks();
   /// Detaches the hooks: gradients stay where they are, and are not sent any more.
   ~GradientReducer();
 
@@ -35,7 +37,8 @@ class GradientReducer {
   void begin(StepReport report, double loss_scale = 1);
   /// What this rank reports; from begin() until finish().
   StepReport& report() { return report_; }
-  /// Whether any gradient has become ready since begin().
+  /// Whether any gradient has become ready since begin(). Which ones have since the step began, with accumulate() or
+  /// begin(), is part of the report.
   bool any_ready() const { return any_ready_; }
   /// To be called when this rank's part of the step failed (at any moment since begin()): what it has not sent yet is
   /// sent as it is, since nobody will use it.
@@ -46,7 +49,8 @@ class GradientReducer {
   double wait_s() const { return wait_s_; }
 
  private:
-  void add_hooks();
+  void add_hook(size_t parameter, std::function<void()> on_gradient);
+  void start_step();
   void on_ready(size_t parameter);
   void launch_next();
 
@@ -56,6 +60,7 @@ class GradientReducer {
   const std::vector<int64_t> times_;
   std::vector<int64_t> times_left_;  ///< of each parameter, in this step
   size_t next_bucket_ = 0;
+  std::vector<char> used_;  ///< parameters that have got a gradient in this step
   bool armed_ = false, accumulating_ = false, any_ready_ = false;
   double loss_scale_ = 1;
   StepReport report_;

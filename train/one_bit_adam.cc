@@ -40,7 +40,10 @@ Result<void> OneBitAdam::open(OwnedState& warm) {
   }
   REMUDA_TRY(take_over(warm));
   if (steps() == 0) return {};
-  compress::invert_root(inverse_root(), 1 - power(rule_.beta2, steps()), rule_.epsilon);
+  const std::vector<size_t>& offsets = engine_.flat.layout().offsets();
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)  // one that never had a gradient has no variance, whatever divides it
+    compress::invert_root(part(inverse_root(), {offsets[i], offsets[i + 1]}),
+                          1 - power(rule_.beta2, std::max<int64_t>(1, counts().of(i))), rule_.epsilon);
   compress::divide(direction(), inverse_root());
   return {};
 }
@@ -64,11 +67,16 @@ Result<std::span<const std::byte>> OneBitAdam::add_up(float take) {
 }
 
 Result<void> OneBitAdam::exchange_and_step(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  KeptRanges idle(counts().idle());
+  idle.keep(direction());
+  if (sum_) idle.keep(sum_->owed());
+  if (sum_) idle.keep(sum_->owed_of_sum(), sum_->own().begin);
   REMUDA_ASSIGN(const std::span<const std::byte> packed, add_up(float((1 - rule_.beta1) * gradient_factor)));
   const profile::Span span("unpack");
   compress::unpack(packed, inverse_root(), direction());
-  const double correction = 1 - power(rule_.beta1, steps());
-  for_pieces(settings, [&](comm::Chunk range, const GroupSettings& group) {
+  idle.restore();
+  for_runs(settings, [&](comm::Chunk range, const GroupSettings& group, int64_t step) {
+    const double correction = 1 - power(rule_.beta1, step);
     compress::descend(part(values(), range), float(1 - group.learning_rate * group.weight_decay),
                       float(group.learning_rate / correction), part(direction(), range));
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "train/parameter_steps.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
@@ -30,8 +31,11 @@ class OwnedState {
   /// step.
   virtual Result<void> settle() = 0;
   virtual std::vector<Owned> owned() = 0;
-  /// So many were made.
-  virtual int64_t steps() const = 0;
+  /// So many were made, of which parameters may have missed some; see ParameterSteps::missed(), which is to be set
+  /// before resume().
+  virtual const ParameterSteps& counts() const = 0;
+  virtual void set_missed(std::vector<int64_t> missed) = 0;
+  int64_t steps() const { return counts().steps(); }
   /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them.
   virtual Result<void> resume(int64_t steps) = 0;
   /// Bytes of what this rank keeps of its own besides the parameters, where it updates.

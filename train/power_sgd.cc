@@ -49,13 +49,19 @@ Result<void> PowerSgd::open(OwnedState& warm) {
 Result<void> PowerSgd::exchange_and_step(double gradient_factor, const std::vector<GroupSettings>& settings) {
   {
     const profile::Span span("pack and send");
+    KeptRanges idle(counts().idle());
+    if (sum_) idle.keep(sum_->owed());
     if (sum_) REMUDA_TRY(sum_->add_up(gradients(), float(gradient_factor), label::kCompression));
     REMUDA_TRY(share(std::as_writable_bytes(gradients())));
+    idle.restore();
+    for (const comm::Chunk range : counts().idle())  // what was owed to it was not given
+      std::ranges::fill(gradients().subspan(range.begin, range.size()), 0.0f);
   }
   const profile::Span span("unpack");
   const double norm = options_.clip_norm > 0 ? std::sqrt(compress::dot(gradients(), gradients())) : 0;
   const double factor = clip_factor(norm, options_.clip_norm);
-  for_pieces(settings, [&](comm::Chunk range, const GroupSettings& group) { descend(range, factor, group); });
+  for_runs(settings,
+           [&](comm::Chunk range, const GroupSettings& group, int64_t step) { descend(range, factor, group, step); });
   if (!average_.empty()) {
     const auto keep = float(options_.average);
     compress::descend(average_, keep, keep - 1, values());
@@ -63,17 +69,17 @@ Result<void> PowerSgd::exchange_and_step(double gradient_factor, const std::vect
   return {};
 }
 
-void PowerSgd::descend(comm::Chunk range, double factor, const GroupSettings& group) const {
+void PowerSgd::descend(comm::Chunk range, double factor, const GroupSettings& group, int64_t number) const {
   const auto part = [&](std::span<float> whole) { return whole.subspan(range.begin, range.size()); };
   const double rate = group.learning_rate, kept = 1 - rate * group.weight_decay;
   if (rule_.kind == UpdateRule::Kind::adamw) {
-    const double correction = std::sqrt(1 - power(rule_.beta2, steps()));
+    const double correction = std::sqrt(1 - power(rule_.beta2, number));
     const compress::AdamStep step{.keep_mean = float(rule_.beta1),
                                   .take = float((1 - rule_.beta1) * factor),
                                   .keep_square = float(rule_.beta2),
                                   .take_square = float((1 - rule_.beta2) * factor * factor),
                                   .keep = float(kept),
-                                  .rate = float(rate * correction / (1 - power(rule_.beta1, steps()))),
+                                  .rate = float(rate * correction / (1 - power(rule_.beta1, number))),
                                   .epsilon = float(rule_.epsilon * correction)};
     compress::descend(step, part(values()), part(state(0)), part(state(1)), part(gradients()));
   } else if (rule_.states() == 1) {

@@ -34,7 +34,7 @@ class PowerSgd final : public CompressedOptimizer {
       : CompressedOptimizer(engine, rule, warm), options_(options) {}
   Result<void> open(OwnedState& warm);
   Result<void> exchange_and_step(double gradient_factor, const std::vector<GroupSettings>& settings) override;
-  void descend(comm::Chunk range, double factor, const GroupSettings& group) const;
+  void descend(comm::Chunk range, double factor, const GroupSettings& group, int64_t number) const;
   void write_owed(std::span<float> to) override;
   void owe(std::span<const float> all) override;
   size_t owed_bytes() const override;

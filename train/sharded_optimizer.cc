@@ -1,6 +1,7 @@
 #include "train/sharded_optimizer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -33,7 +34,11 @@ comm::Chunk whole(const FlatLayout& layout, comm::Chunk buckets) {
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
-    : engine_(engine), options_(options), rank_(engine.communicator.rank()), kept_(room_for(engine.flat.layout())) {
+    : engine_(engine),
+      options_(options),
+      rank_(engine.communicator.rank()),
+      kept_(room_for(engine.flat.layout())),
+      counts_(engine.flat.layout()) {
   arrivals_.resize(engine.flat.layout().whole_buckets());
 }
 
@@ -58,7 +63,7 @@ Result<bool> ShardedOptimizer::divide(std::span<const double> state_shares) {
   REMUDA_CHECK(!is_arriving_ && !engine_.blocks, "all parameters are whole, and there");
   FlatLayout layout = engine_.flat.layout();
   layout.divide(state_shares);
-  if (steps_ == 0) {
+  if (steps() == 0) {
     kept_ = {};
     engine_.flat.set_owners(std::move(layout));
     kept_ = room_for(engine_.flat.layout());
@@ -102,7 +107,7 @@ size_t ShardedOptimizer::at_once() const { return is_on_cpu() ? kCacheBlock : kS
 
 void ShardedOptimizer::reset() {
   for (auto& state : kept_.states) state.zero_();
-  steps_ = 0;
+  counts_ = ParameterSteps(engine_.flat.layout());
 }
 
 void ShardedOptimizer::add(Batch& batch, size_t bucket, comm::Chunk range) const {
@@ -117,13 +122,14 @@ void ShardedOptimizer::add(Batch& batch, size_t bucket, comm::Chunk range) const
   if (kept_.average.defined()) batch.averages.push_back(narrow(kept_.average, state_at, range.size()));
 }
 
-void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSettings& settings) const {
+/// `step`: of these parameters, 0 where it is not theirs: then only the average goes on.
+void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSettings& settings, int64_t step) const {
   if (batch.values.empty()) return;
   batch.scratch = kept_.scratch;
-  update(options_.rule, settings, steps_, gradient_factor, batch);
+  if (step > 0) update(options_.rule, settings, step, gradient_factor, batch);
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < batch.averages.size(); ++i) {
-    if (steps_ == 1)
+    if (steps() == 1)
       batch.averages[i].copy_(batch.values[i]);
     else
       batch.averages[i].mul_(options_.average).add_(batch.values[i], 1 - options_.average);
@@ -133,21 +139,20 @@ void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSet
 /// Blocks of at_once() values, or lists of smaller ones that are as many together.
 void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
                                   const std::vector<GroupSettings>& settings) {
-  const FlatLayout& layout = engine_.flat.layout();
   const size_t most = at_once();
-  std::vector<Batch> batches(layout.groups());
+  std::map<std::pair<size_t, int64_t>, Batch> batches;  // by group and step
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
-    for (const Piece& piece : layout.pieces(bucket, rank_)) {
-      for (size_t begin = piece.range.begin; begin < piece.range.end; begin += most) {
-        const comm::Chunk block{begin, std::min(piece.range.end, begin + most)};
-        Batch& batch = batches[piece.group];
-        if (batch.count + block.size() > most) apply(std::exchange(batch, {}), gradient_factor, settings[piece.group]);
+    for (const ParameterSteps::Run& run : counts_.runs(bucket, rank_)) {
+      for (size_t begin = run.range.begin; begin < run.range.end; begin += most) {
+        const comm::Chunk block{begin, std::min(run.range.end, begin + most)};
+        Batch& batch = batches[{run.group, run.step}];
+        if (batch.count + block.size() > most)
+          apply(std::exchange(batch, {}), gradient_factor, settings[run.group], run.step);
         add(batch, bucket, block);
       }
     }
   }
-  for (size_t group = 0; group < batches.size(); ++group)
-    apply(std::move(batches[group]), gradient_factor, settings[group]);
+  for (auto& [key, batch] : batches) apply(std::move(batch), gradient_factor, settings[key.first], key.second);
 }
 
 /// The values that this rank updates: of a bucket, its own.
@@ -176,8 +181,9 @@ void ShardedOptimizer::take_over() {
   }
 }
 
-void ShardedOptimizer::begin_step() {
-  if (++steps_ == 1) take_over();
+void ShardedOptimizer::begin_step(const std::vector<char>& used) {
+  counts_.begin(used);
+  if (steps() == 1) take_over();
 }
 
 void ShardedOptimizer::round_own(comm::Chunk buckets) {
@@ -206,7 +212,7 @@ Result<void> ShardedOptimizer::free_host() const {
 Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
   const FlatLayout& layout = engine_.flat.layout();
   const comm::Chunk all{0, layout.buckets()};
-  begin_step();
+  begin_step({});
   if (is_on_host()) {
     const Moment there = engine_.flat.gradients().to_host({0, layout.whole_count()});
     REMUDA_TRY(engine_.ops.wait(there, "the copy of gradients", engine_.timeout_s));
@@ -220,15 +226,17 @@ Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vec
   return engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s);
 }
 
-Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
-  REMUDA_TRY(update_and_send(gradient_factor, settings));
+Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings,
+                                    const std::vector<char>& used) {
+  REMUDA_TRY(update_and_send(gradient_factor, settings, used));
   return arrive(engine_.flat.sent());
 }
 
-Result<void> ShardedOptimizer::start_step(double gradient_factor, const std::vector<GroupSettings>& settings) {
+Result<void> ShardedOptimizer::start_step(double gradient_factor, const std::vector<GroupSettings>& settings,
+                                          const std::vector<char>& used) {
   wait_s_ = 0;
   is_arriving_ = true;
-  return update_and_send(gradient_factor, settings);
+  return update_and_send(gradient_factor, settings, used);
 }
 
 bool ShardedOptimizer::is_there(size_t bucket) const {
@@ -247,10 +255,11 @@ Result<void> ShardedOptimizer::arrive() {
   return arrive(engine_.flat.sent());
 }
 
-Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings) {
+Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings,
+                                               const std::vector<char>& used) {
   const profile::Span span("update");
   REMUDA_TRY(free_host());
-  begin_step();
+  begin_step(used);
   const size_t buckets = engine_.flat.layout().buckets();
   REMUDA_TRY(engine_.exchange->take_sums());
   if (engine_.blocks) engine_.blocks->parts().take_sums();
@@ -301,7 +310,7 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
 }
 
 Result<void> ShardedOptimizer::swap_average() {
-  if (!kept_.average.defined() || steps_ == 0) return {};
+  if (!kept_.average.defined() || steps() == 0) return {};
   REMUDA_TRY(free_host());
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
@@ -327,7 +336,7 @@ Result<void> ShardedOptimizer::send_all() {
 }
 
 std::vector<Owned> ShardedOptimizer::owned() {
-  if (steps_ == 0) take_over();
+  if (steps() == 0) take_over();
   const FlatLayout& layout = engine_.flat.layout();
   const std::vector<size_t>& offsets = layout.offsets();
   std::vector<Owned> all;
@@ -346,14 +355,14 @@ std::vector<Owned> ShardedOptimizer::owned() {
 }
 
 Result<void> ShardedOptimizer::resume(int64_t steps) {
-  steps_ = steps;
+  counts_.set_steps(steps);
   if (steps == 0) return send_owned();
   REMUDA_TRY(free_host());
   return send_all();
 }
 
 Result<void> ShardedOptimizer::send_unrounded() {
-  return engine_.flat.rounds() && steps_ > 0 ? send_owned() : Result<void>();
+  return engine_.flat.rounds() && steps() > 0 ? send_owned() : Result<void>();
 }
 
 Result<void> ShardedOptimizer::send_owned() {

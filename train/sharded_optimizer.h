@@ -37,13 +37,14 @@ class ShardedOptimizer final : public OwnedState {
   ShardedOptimizer(Engine& engine, const Options& options);
 
   /// Collective. One step with the gradient that the reducer has added up, times `gradient_factor`; `settings` has an
-  /// element per group. Afterwards all ranks have the same parameters.
-  Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
+  /// element per group; `used`: StepTotals::used, see ParameterSteps. Afterwards all ranks have the same parameters.
+  Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings, const std::vector<char>& used);
 
   /// The same, but returns once this rank has updated what it owns: parameters arrive bucket by bucket, first the one
   /// that was the last to get its gradients. The engine's queue makes no other calls until arrive(), except for the
   /// gradients of the next step. Not where devices send each other the parameters themselves.
-  Result<void> start_step(double gradient_factor, const std::vector<GroupSettings>& settings);
+  Result<void> start_step(double gradient_factor, const std::vector<GroupSettings>& settings,
+                          const std::vector<char>& used);
   /// Whether a bucket is there, or take() would not wait for other ranks.
   bool is_there(size_t bucket) const;
   /// Waits until what this thread computes next may read a bucket; where others are lost, it is not the right one.
@@ -73,7 +74,8 @@ class ShardedOptimizer final : public OwnedState {
 
   Result<void> settle() override { return {}; }
   std::vector<Owned> owned() override;
-  int64_t steps() const override { return steps_; }
+  const ParameterSteps& counts() const override { return counts_; }
+  void set_missed(std::vector<int64_t> missed) override { counts_.set_missed(std::move(missed)); }
   /// After none, all get the values unrounded, as they begin.
   Result<void> resume(int64_t steps) override;
 
@@ -107,11 +109,12 @@ class ShardedOptimizer final : public OwnedState {
   Kept room_for(const FlatLayout& layout) const;
   Result<void> move_to(const Kept& kept, const FlatLayout& layout);
   Result<void> free_host() const;
-  Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
+  Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings,
+                               const std::vector<char>& used);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, size_t bucket, comm::Chunk range) const;
   size_t at_once() const;
-  void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
+  void apply(Batch batch, double gradient_factor, const GroupSettings& settings, int64_t step) const;
   torch::Tensor own_values(size_t bucket) const;
   torch::Tensor own_gradients(size_t bucket) const;
   bool is_block(size_t bucket) const { return bucket >= engine_.flat.layout().whole_buckets(); }
@@ -120,7 +123,7 @@ class ShardedOptimizer final : public OwnedState {
   const torch::Tensor& here(const Mirror& mirror) const { return is_on_host() ? mirror.host() : mirror.device(); }
   void take_over();
   Result<void> send_owned();
-  void begin_step();
+  void begin_step(const std::vector<char>& used);
   void round_own(comm::Chunk buckets);
   void widen(comm::Chunk range);
   void send_rounded(comm::Chunk buckets);
@@ -134,7 +137,7 @@ class ShardedOptimizer final : public OwnedState {
   Kept kept_;
   std::vector<Arrival> arrivals_;  ///< of each bucket of whole parameters
   bool is_arriving_ = false;
-  int64_t steps_ = 0;
+  ParameterSteps counts_;
   double wait_s_ = 0;
 };
 

@@ -34,6 +34,18 @@ Result<void> check_same(const std::vector<StepReport>& reports) {
   return {};
 }
 
+constexpr size_t kBits = 32;  // that a word holds exactly
+
+/// As bits, the first one lowest.
+std::vector<double> packed(const std::vector<char>& flags) {
+  std::vector<double> words((flags.size() + kBits - 1) / kBits);
+  for (size_t i = 0; i < flags.size(); ++i)
+    if (flags[i]) words[i / kBits] += double(uint64_t{1} << (i % kBits));
+  return words;
+}
+
+bool is_set(const double* words, size_t flag) { return (uint64_t(words[flag / kBits]) >> (flag % kBits) & 1) != 0; }
+
 }  // namespace
 
 Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& mine) {
@@ -44,11 +56,14 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
   const size_t fixed = words.size();
   words.insert(words.end(), mine.next_shares.begin(), mine.next_shares.end());
   words.resize(fixed + ranks);
+  const std::vector<double> used = packed(mine.used);
+  words.insert(words.end(), used.begin(), used.end());
 
   std::vector<double> all(words.size() * ranks);
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(words)), std::as_writable_bytes(std::span(all)),
                                      label::kReports));
   StepTotals totals;
+  totals.used.resize(mine.used.size());
   std::vector<StepReport> reports;
   for (size_t rank = 0; rank < ranks; ++rank) {
     const double* report = &all[rank * words.size()];
@@ -62,6 +77,8 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
     totals.update_s.push_back(report[9]);
     totals.memory_bytes.push_back(report[10]);
     totals.gradient_wait_s.push_back(report[11]);
+    for (size_t i = 0; i < totals.used.size(); ++i)
+      if (is_set(report + fixed + ranks, i)) totals.used[i] = 1;
     reports.push_back({.global_batch = report[6], .learning_rate = report[7]});
   }
   REMUDA_TRY(check_same(reports));

@@ -37,6 +37,7 @@ struct StepReport {
   double gradient_wait_s = 0;        ///< of that wait_s: until the gradients were added up
   double memory_bytes = 0;           ///< in tensors at most, in the step before; 0: not known
   std::vector<int> next_shares;      ///< rank 0 only: for the step after
+  std::vector<char> used;            ///< parameters that its losses depend on: those with a gradient; as many on all
   /// Must be the same on all ranks; 0 where a program does not say it.
   double global_batch = 0, learning_rate = 0;
 };
@@ -49,6 +50,7 @@ struct StepTotals {
   std::vector<unsigned> status;
   std::vector<double> compute_s, wait_s, data_s, update_s, gradient_wait_s, memory_bytes;
   std::vector<int> next_shares;
+  std::vector<char> used;  ///< by any rank
 
   /// The status bits of all ranks, combined.
   unsigned any_status() const;

@@ -39,6 +39,20 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
   });
 }
 
+TEST(StepReport, WhatOneRankHasUsedIsUsed) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
+    StepReport mine{.used = std::vector<char>(100)};
+    for (const int own : {0, 31, 32, 63, 64, 99})
+      if (own % 3 == communicator.rank()) mine.used[size_t(own)] = 1;
+    if (communicator.rank() == 0) mine.next_shares = {1, 2, 3};
+    const auto totals = exchange(communicator, mine);
+    ASSERT_TRUE(totals);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(totals->used[size_t(i)], i == 0 || i == 31 || i == 32 || i == 63 || i == 64 || i == 99) << i;
+    EXPECT_EQ(totals->next_shares, (std::vector{1, 2, 3}));
+  });
+}
+
 TEST(StepReport, WeightsOfManyTokensStayExact) {
   run_ranks(4, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto totals = exchange(communicator, {.weight = 1'000'000'007});

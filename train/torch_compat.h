@@ -28,8 +28,8 @@ inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::fu
   struct Hook final : torch::autograd::FunctionPostHook {
     explicit Hook(std::function<void()> f) : after_(std::move(f)) {}
     torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                              const torch::autograd::variable_list&) override {
-      after_();
+                                              const torch::autograd::variable_list& gradients) override {
+      if (gradients.empty() || gradients[0].defined()) after_();
       return outputs;
     }
     std::function<void()> after_;

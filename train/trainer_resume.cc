@@ -203,6 +203,7 @@ Progress Trainer::progress() const {
           .loss_scale = loss_scale_.scale(),
           .finite_in_a_row = loss_scale_.finite_in_a_row(),
           .optimizer_steps = parallel_->state().steps(),
+          .missed_steps = missed_steps(parallel_->state(), parallel_->flat(), *model_),
           .compression = parallel_->is_compressed() ? report_.compression->kind : job::Compression::none,
           .samples_since_average = samples_since_average_,
           .balance = is_first() ? learned() : KeptBalance()};
