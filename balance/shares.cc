@@ -37,14 +37,25 @@ std::vector<int> apportion(int total, std::span<const int> weights) {
   return apportion(total, std::vector<double>(weights.begin(), weights.end()));
 }
 
-std::vector<int> apportion(int total, std::span<const int> weights, int unit) {
-  std::vector<int> parts = apportion(total / unit + (total % unit > 0 ? 1 : 0), weights);
+std::vector<int> apportion(int total, std::span<const int> weights, int unit, int least) {
+  const int rest = total % unit;
+  const bool is_part = rest >= least || total < unit;  // else it joins the part before it
+  std::vector<int> parts = apportion(total / unit + (rest > 0 && is_part ? 1 : 0), weights);
   int left = total;
+  int* last = nullptr;
   for (int& part : parts) {
     part = std::min(part * unit, left);
     left -= part;
+    if (part > 0) last = &part;
   }
+  if (last) *last += left;
   return parts;
+}
+
+int least_unit(int total, int least) {
+  int unit = std::min(least, total);
+  while (total % unit > 0) ++unit;
+  return unit;
 }
 
 }  // namespace remuda::balance

@@ -11,7 +11,9 @@ namespace remuda::balance {
 std::vector<int> apportion(int total, std::span<const double> weights);
 std::vector<int> apportion(int total, std::span<const int> weights);
 /// The same in whole units, as far as `total` is one of them: what is left of the last belongs to the last part that is
-/// not empty.
-std::vector<int> apportion(int total, std::span<const int> weights, int unit);
+/// not empty. No part has fewer than `least`, except where `total` is less; `least` is at most `unit`.
+std::vector<int> apportion(int total, std::span<const int> weights, int unit, int least = 1);
+/// The smallest unit of shares of `total` in which no part has fewer than `least`.
+int least_unit(int total, int least);
 
 }  // namespace remuda::balance

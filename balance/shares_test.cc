@@ -42,6 +42,34 @@ TEST(Apportion, GivesWholeUnitsAndWhatIsLeftToTheLast) {
   EXPECT_THAT(in_units(0, {32, 32}), ElementsAre(0, 0));
 }
 
+TEST(Shares, OfNoFewerThanTheLeast) {
+  const auto in_pairs = [](int total, std::vector<int> weights) { return apportion(total, weights, 2, 2); };
+  EXPECT_THAT(in_pairs(16, {5, 1}), ElementsAre(14, 2));
+  EXPECT_THAT(in_pairs(17, {8, 8}), ElementsAre(8, 9));
+  EXPECT_THAT(in_pairs(3, {1, 1, 1}), ElementsAre(3, 0, 0));
+  EXPECT_THAT(in_pairs(7, {3, 1, 0}), ElementsAre(4, 3, 0));
+  EXPECT_THAT(in_pairs(1, {1, 1}), ElementsAre(1, 0)) << "there are no more";
+  EXPECT_THAT(apportion(20, std::vector<int>{1, 1, 1}, 3, 2), ElementsAre(9, 6, 5));
+  for (int total = 2; total < 60; ++total)
+    for (const std::vector<int>& weights : {std::vector<int>{1, 1, 1, 1}, {30, 1}, {1, 5, 2}})
+      for (const int unit : {2, 3, 5}) {
+        int sum = 0;
+        for (const int part : apportion(total, weights, unit, 2)) {
+          EXPECT_NE(part, 1) << total << " in units of " << unit;
+          sum += part;
+        }
+        EXPECT_EQ(sum, total);
+      }
+}
+
+TEST(Shares, AUnitDividesTheBatch) {
+  EXPECT_EQ(least_unit(16, 2), 2);
+  EXPECT_EQ(least_unit(15, 2), 3);
+  EXPECT_EQ(least_unit(7, 2), 7);
+  EXPECT_EQ(least_unit(7, 1), 1);
+  EXPECT_EQ(least_unit(1, 2), 1);
+}
+
 TEST(Apportion, StandsWeightsOfAnySize) {
   EXPECT_THAT(split(4, {1e308, 1e308}), ElementsAre(2, 2));
   EXPECT_THAT(split(4, {1e-308, 3e-308}), ElementsAre(1, 3));

@@ -88,7 +88,7 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
   int read = 0;
   const int largest = int(std::min<uint64_t>(run.job.train.global_batch, run.samples.size()));
   const AloneWork work{
-      .unit = job::share_unit(run.job),
+      .unit = run.unit,
       .trial =
           [&](int batch) {
             const double start = monotonic_s();

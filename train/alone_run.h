@@ -27,6 +27,7 @@ struct AloneRun {
   LocalStep& local;
   Pace& pace;
   DataParallel& parallel;
+  int unit = 1;                       ///< of shares: no batch is measured that has fewer samples
   const KeptBalance* kept = nullptr;  ///< what is known of some of the devices, which are not measured
 };
 

@@ -27,7 +27,7 @@ int Batches::step_size(uint64_t position) const {
 
 std::vector<int> Batches::parts(uint64_t position, const std::vector<int>& shares) const {
   const int size = step_size(position);
-  return size == options_.global_batch ? shares : balance::apportion(size, shares, options_.unit);
+  return size == options_.global_batch ? shares : balance::apportion(size, shares, options_.unit, options_.least);
 }
 
 /// That one, and those expected after it which are made ahead.

@@ -23,11 +23,14 @@ class Batches {
     int workers = 0;   ///< threads; 0: batches are made when they are asked for
     int unit = 1;      ///< shares are multiples of so many samples; so are parts, except for the end of an epoch
     data::BatchMemory memory = data::plain_memory;
+    int least = 1;  ///< samples of a part of the end of an epoch; see balance::apportion()
   };
 
   /// The samples outlive it.
   Batches(const Samples& samples, const Options& options);
 
+  /// From now on shares are multiples of so many samples, and no part of the end of an epoch has fewer than `least`.
+  void set_unit(int unit, int least) { options_.unit = unit, options_.least = least; }
   /// From now on other ranks make the batches.
   void take_from(std::unique_ptr<BatchFeed> feed) { feed_ = std::move(feed); }
   /// Null where each rank makes its own.
@@ -48,7 +51,7 @@ class Batches {
   Result<data::LoadedBatch> load(const std::vector<CutStep>& steps);
 
   const Samples& samples_;
-  const Options options_;
+  Options options_;
   data::Loader loader_;
   std::unique_ptr<BatchFeed> feed_;
   double waited_s_ = 0;

@@ -41,10 +41,28 @@ Result<void> LocalStep::check_model(const std::string& name, const Batch& one, i
   return result;
 }
 
+std::string LocalStep::why_too_few(const Batch& few) {
+  const torch::NoGradGuard no_grad;
+  const auto are_numbers = [&] {
+    const std::vector<NormStatistics> all = model_.norm_statistics();
+    return std::ranges::all_of(all,
+                               [](const auto& norm) { return norm.variance.isfinite().all().template item<bool>(); });
+  };
+  const bool were_numbers = are_numbers();
+  try {
+    const torch::Tensor scores = model_.forward(few.input.to(model_.parameters().at(0).device()));
+    if (!were_numbers || !scores.isfinite().all().item<bool>()) return "";  // there are other reasons
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) return "";  // which is found out, and said, where it is measured
+    return first_line(error);
+  }
+  return !are_numbers() ? "one value for each channel has no variance" : "";
+}
+
 int64_t LocalStep::pieces_in(const Batch& batch) const {
   const int64_t samples = batch.input.size(0);
   const int64_t count = options_.micro_batch > 0 ? divided_up(samples, options_.micro_batch) : int64_t(pieces_);
-  return std::clamp<int64_t>(count, 1, std::max<int64_t>(1, samples));
+  return std::clamp<int64_t>(count, 1, std::max<int64_t>(1, options_.micro_batch > 0 ? samples : samples / least_));
 }
 
 int64_t LocalStep::largest_piece(const Batch& batch) const {

@@ -53,6 +53,12 @@ class LocalStep {
   /// error says what `name`, the model, returns and what it must return. One forward pass that changes nothing.
   Result<void> check_model(const std::string& name, const Batch& one, int classes);
 
+  /// Why the model cannot train on so few samples at a time; empty where it can. PyTorch's BatchNorm1d refuses a single
+  /// one, and torch.batch_norm makes NaN of its statistics. A forward pass, which moves its buffers.
+  std::string why_too_few(const Batch& few);
+  /// From now on no piece of a batch that has as many has fewer samples.
+  void set_least(int samples) { least_ = samples; }
+
   /// Forward and backward for a batch, which may be empty, in pieces; the gradients go through `parallel`, with
   /// `report` as this rank's. A rank that runs out of memory gives up the step, and reports that. backward() runs on
   /// the loss times `loss_scale`. Returns the seconds of compute.
@@ -83,6 +89,7 @@ class LocalStep {
   Pace& pace_;
   const Options options_;
   size_t pieces_;
+  int least_ = 1;
   std::optional<ActivationSpill> spill_;  ///< before what may hold a graph
   FailedBackward failed_;
   std::vector<Batch> on_host_;  ///< of the last step, which the device may still be copying

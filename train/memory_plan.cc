@@ -42,15 +42,16 @@ bool MemoryPlan::fits(const std::vector<int>& parts) const {
 
 int MemoryPlan::pieces(int rank, int samples) const {
   if (micro_batch_ > 0) return std::max(1, divided_up(samples, micro_batch_));
-  int count = std::clamp(pieces_[size_t(rank)], 1, std::max(1, samples));
-  while (count < samples && !fits(rank, samples, count)) count = std::min(2 * count, samples);
+  const int most = most_pieces(samples);
+  int count = std::clamp(pieces_[size_t(rank)], 1, most);
+  while (count < most && !fits(rank, samples, count)) count = std::min(2 * count, most);
   return count;
 }
 
 bool MemoryPlan::cut(int rank, int samples) {
   const int now = pieces(rank, samples);
-  if (micro_batch_ > 0 || now >= samples) return false;
-  pieces_[size_t(rank)] = std::min(2 * now, samples);
+  if (micro_batch_ > 0 || now >= most_pieces(samples)) return false;
+  pieces_[size_t(rank)] = std::min(2 * now, most_pieces(samples));
   return true;
 }
 

@@ -35,6 +35,8 @@ class MemoryPlan {
   /// nothing changes.
   MemoryPlan(int ranks, int pieces, int micro_batch = 0)
       : needs_(size_t(ranks)), pieces_(size_t(ranks), pieces), micro_batch_(micro_batch) {}
+  /// From now on no piece has fewer samples, as the model takes no fewer.
+  void set_least(int samples) { least_ = samples; }
 
   /// Of all ranks, once they are measured.
   void take(std::vector<MemoryNeed> needs) { needs_ = std::move(needs); }
@@ -43,7 +45,7 @@ class MemoryPlan {
   /// In how many pieces the rank computes a part of so many samples: as many as it has to, by its need.
   int pieces(int rank, int samples) const;
   /// The rank ran out of memory with such a part: from now on it computes it in twice as many pieces. False, and
-  /// nothing changes, where these are single samples already, or micro-batches.
+  /// nothing changes, where these have as few samples as may be already, or are micro-batches.
   bool cut(int rank, int samples);
   /// The most in use during a step with such a part; nothing where that was not measured.
   std::optional<double> peak(int rank, int samples) const;
@@ -52,11 +54,13 @@ class MemoryPlan {
 
  private:
   int largest_piece(int samples, int pieces) const;
+  int most_pieces(int samples) const { return samples / least_ > 1 ? samples / least_ : 1; }
   bool fits(int rank, int samples, int pieces) const;
 
   std::vector<MemoryNeed> needs_;
   std::vector<int> pieces_;  ///< at least
   int micro_batch_;
+  int least_ = 1;
 };
 
 }  // namespace remuda::train

@@ -241,6 +241,7 @@ Json to_json(const RunReport& report) {
   json["skipped_steps"] = report.skipped_steps;
   if (const std::string why = report.not_finite(); !why.empty()) json["not_finite"] = why;
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
+  if (report.least_samples > 1) json["balance"]["least_samples"] = report.least_samples;
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
   if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);

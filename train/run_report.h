@@ -145,6 +145,7 @@ struct RunReport {
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   double communication_s = 0;  ///< of each step, what the rank that waited least has waited; added up
   std::string batch_norm;      ///< "local" or "synchronized" where the model has one; else empty
+  int least_samples = 1;       ///< that the model takes at a time while it trains
   int micro_batch = 0;         ///< samples, where shares are whole numbers of it; else 0
   std::vector<balance::BalanceDecision> decisions;
   int share_changes = 0;
@@ -176,9 +177,9 @@ struct RunReport {
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
   std::string sample_missing;             ///< why there is none, where the job asked for it
 
-  double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   /// A sentence where what the run has made is of no use, as its loss is no finite number; else empty.
   std::string not_finite() const;
+  double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   TimedSteps timed() const;
   /// The sum of the speeds alone, of the devices that take samples.
   double ideal_samples_per_s() const;

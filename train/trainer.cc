@@ -63,7 +63,7 @@ Result<RunReport> Trainer::run() {
     REMUDA_TRY(checkpoints_.complete());  // what is there may be better
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(parallel_->send_unrounded());
-  REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
+  REMUDA_TRY(average_statistics());
   REMUDA_TRY(collect_totals());
   log_.finish();
   report_.communication_s = log_.kept().communication_s;
@@ -143,6 +143,7 @@ unsigned Trainer::joining() const {
 
 Result<StepTotals> Trainer::run_step(uint64_t position) {
   start_.keep();
+  statistics_.keep();
   for (;;) {
     const auto parts = batches_.parts(position, shares_);
     const double recomputed_before_s = mine_.recompute_s;
@@ -161,6 +162,7 @@ Result<StepTotals> Trainer::run_step(uint64_t position) {
     shares_ = step.totals.next_shares;
     mine_.samples += parts[communicator_.rank()];
     samples_since_average_ += parts[communicator_.rank()];
+    REMUDA_TRY(settle_statistics(step.stands, parts));
     REMUDA_TRY(apply(step));
     const double loss = step.totals.weight > 0 ? step.totals.loss_sum / step.totals.weight : NAN;
     log_.made({report_.steps, loss, learning_rate(job_.train, report_.steps - 1, steps_in_all()), parts});
@@ -244,11 +246,14 @@ Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>
 
 /// The rank gets less, the others more.
 Result<void> Trainer::shrink_share(int rank) {
-  const int share = shares_[rank], unit = job::share_unit(job_);
+  const int share = shares_[rank], unit = share_unit();
   const std::string who = fmt::format("rank {} ({}) ran out of memory", rank, job_.devices[rank].use);
-  if (share <= 1) return failed(who + " with a single sample; use a smaller model");
+  if (share <= least_)
+    return failed(
+        fmt::format("{} with {}; use a smaller model", who,
+                    least_ == 1 ? "a single sample" : fmt::format("{} samples, the fewest that it takes", least_)));
   const auto decision = balancer_.limit(report_.steps, rank, share * 3 / 4);
-  if (!decision && unit > 1)
+  if (!decision && job_.train.micro_batch > 0)
     return failed(fmt::format("{} in micro-batches of {} samples; use a smaller train.micro_batch", who, unit));
   if (!decision) return tl::unexpected(decision.error());
   record(*decision);
@@ -332,8 +337,7 @@ Result<void> Trainer::end_epoch(int epoch) {
 /// Collective. With the model as it is now, on the data to test with, where there are any.
 Result<void> Trainer::test() {
   if (!test_ || report_.stopped) return {};
-  REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
-  samples_since_average_ = 0;
+  REMUDA_TRY(average_statistics());
   REMUDA_TRY(parallel_->swap_average());
   const EvaluationPlan plan{
       .spec = job_.model,

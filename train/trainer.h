@@ -27,6 +27,7 @@
 #include "train/memory_plan.h"
 #include "train/optimizer.h"
 #include "train/run_report.h"
+#include "train/running_statistics.h"
 #include "train/step_log.h"
 #include "train/step_profile.h"
 #include "train/step_start.h"
@@ -104,6 +105,9 @@ class Trainer {
   void report_sharded();
   Result<void> prepare();
   Result<void> prepare_feed();
+  Result<void> find_least_part();
+  int share_unit() const;
+  Result<Batch> first_samples(int count) const;
   Result<void> prepare_collectives();
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs(const KeptBalance* kept = nullptr);
@@ -166,6 +170,9 @@ class Trainer {
   Result<void> make_room(const StepTotals& totals, const std::vector<int>& parts);
   Result<void> shrink_share(int rank);
   bool may_start_update(const StepTotals& totals) const;
+  bool counts_in_order() const;
+  Result<void> settle_statistics(bool stands, const std::vector<int>& parts);
+  Result<void> average_statistics();
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTotals& totals);
   void record(const balance::BalanceDecision& decision);
@@ -206,6 +213,7 @@ class Trainer {
   Pace pace_;
   LocalStep local_;
   StepStart start_;
+  RunningStatistics statistics_;
   std::unique_ptr<comm::DeviceCollectives> collectives_;
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
@@ -224,6 +232,7 @@ class Trainer {
   StepLog log_;
   ExchangeLog exchanges_;
   MemoryPlan memory_;
+  int least_ = 1;                ///< samples that the model takes at a time while it trains
   double spill_s_per_byte_ = 0;  ///< to the host and back, by a trial
 
   uint64_t position_ = 0;  ///< of the next step's first sample

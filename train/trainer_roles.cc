@@ -26,7 +26,7 @@ Result<void> Trainer::forecast_roles() {
   if (asked == all_compute || report_.checkpoints.balance_kept || !options_.inherited.joins.empty() || report_.stopped)
     return {};
   const balance::StateBytes& state = parallel_->state_needs();
-  const int batch = job_.train.global_batch, unit = job::share_unit(job_);
+  const int batch = job_.train.global_batch, unit = share_unit();
   const auto step_with = [&](const std::vector<balance::Role>& roles) {
     return balance::forecast(measured_, roles, state, batch, unit);
   };

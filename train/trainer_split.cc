@@ -53,7 +53,7 @@ std::vector<balance::SplitDevice> Trainer::devices_to_split() const {
 }
 
 balance::SplitTask Trainer::task_to_split() const {
-  return {.batch = job_.train.global_batch, .unit = job::share_unit(job_), .state = parallel_->state_needs()};
+  return {.batch = job_.train.global_batch, .unit = share_unit(), .state = parallel_->state_needs()};
 }
 
 /// Collective, before there is state. Gives it to those that update it fastest, where that makes a step much shorter.

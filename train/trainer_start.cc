@@ -17,11 +17,11 @@
 namespace remuda::train {
 namespace {
 
-balance::BalanceOptions balance_options(const job::TrainJob& job) {
+balance::BalanceOptions balance_options(const job::TrainJob& job, int unit) {
   balance::BalanceOptions options;
   options.policy = job.balance.policy;
   options.global_batch = job.train.global_batch;
-  options.unit = job::share_unit(job);
+  options.unit = unit;
   options.weights = job.balance.shares;
   options.names = job::device_names(job);
   for (int rank = 0; rank < std::ssize(job.devices); ++rank)
@@ -134,12 +134,13 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
              {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate), job.train.micro_batch,
               norms_.get()}),
       start_(*model_, ops_.device()),
+      statistics_(model_->norm_statistics()),
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
                 job::ranks_with(job, balance::Role::preprocess).empty() ? loader_threads(job.data) : 0,
                 job::share_unit(job), batch_memory_}),
       checkpoints_(job, communicator, events, *model_, ops.device(), train_.size(), options.folder_is_claimed),
-      balancer_(balance_options(job)),
+      balancer_(balance_options(job, job::share_unit(job))),
       log_(job, communicator.rank(), options.step_times_fd),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {
   mine_ = options_.inherited.totals;
@@ -177,6 +178,7 @@ Result<void> Trainer::prepare() {
     REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
                                   train_.model_input().classes));
   }
+  REMUDA_TRY(find_least_part());
   REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     DeviceReport& device = report_.devices.emplace_back();
@@ -228,7 +230,7 @@ Result<void> Trainer::prepare_collectives() {
 
 /// Collective. For the model as it computes now.
 Result<void> Trainer::prepare_parallel() {
-  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
+  REMUDA_ASSIGN(const Batch few, first_samples(least_));
   const ParallelOptions options{
       .bucket_bytes = job_.train.bucket_mib * (1 << 20),
       .rule = rule_of(job_.train),
@@ -256,12 +258,12 @@ Result<void> Trainer::prepare_parallel() {
   start_.keep();
   try {
     REMUDA_ASSIGN(parallel_, DataParallel::create(
-                                 communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
+                                 communicator_, ops_, model_->parameters(), [&] { local_.run_alone(few); }, options));
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     return failed(no_room(job_, communicator_.rank(), ops_.is_synchronous()));
   }
-  start_.restore();  // one sample is no statistic
+  start_.restore();  // so few samples are no statistic
   if (!is_sharded()) return {};
   model_->to(ops_.device());  // what is not trained
   model_->watch_blocks(*parallel_->blocks());
@@ -271,7 +273,8 @@ Result<void> Trainer::prepare_parallel() {
 
 Result<AloneCosts> Trainer::alone_costs(const KeptBalance* kept) {
   local_.set_pieces(size_t(job_.memory.accumulate));  // whatever the last step had
-  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_, kept});
+  return measure_devices(
+      {job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_, share_unit(), kept});
 }
 
 /// Which device this rank has, and what decides how fast it computes this job; the same in each run.
@@ -330,7 +333,7 @@ Result<balance::BalanceDecision> Trainer::split_by_speed(const KeptBalance* kept
   REMUDA_TRY(plan_memory(need));
   REMUDA_TRY(gather_measures(costs, kept));
   report_.stopped = times.leaving;
-  balance::BalanceOptions options = balance_options(job_);
+  balance::BalanceOptions options = balance_options(job_, share_unit());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const auto& alone = times.by_rank[rank];
     if (!alone.empty()) report_.devices[rank].alone_measurements = {alone_samples_per_s(alone)};

@@ -1,7 +1,5 @@
 #include "train/model/batch_norm.h"
 
-#include <algorithm>
-
 #include "train/model/norm_moments.h"
 #include "train/model/recompute.h"
 #include "train/precision.h"
@@ -90,6 +88,11 @@ class Normalise : public torch::autograd::Function<Normalise> {
 
 }  // namespace
 
+void check_values(const Tensor& input) {
+  TORCH_CHECK(input.numel() != input.size(1), "expected more than 1 value per channel when training, got input size ",
+              input.sizes());
+}
+
 SynchronizedNorm::SynchronizedNorm(NormExchange& exchange, std::function<NormTensors()> tensors,
                                    const torch::nn::BatchNormOptions& options)
     : exchange_(exchange), tensors_(std::move(tensors)), epsilon_(options.eps()) {
@@ -99,6 +102,7 @@ SynchronizedNorm::SynchronizedNorm(NormExchange& exchange, std::function<NormTen
 Tensor SynchronizedNorm::forward(const std::shared_ptr<SynchronizedNorm>& norm, const Tensor& input) {
   const Tensor x = widened(input);
   const bool trains = torch::GradMode::is_enabled() || computes_block();
+  if (!trains) check_values(x);
   const NormExchange::Alone alone(trains ? nullptr : &norm->exchange_);
   const std::vector<double> moments =
       computed_once([&] { return norm->exchange_.add_up_moments(*norm, moments_of(x)); });
@@ -112,7 +116,7 @@ Tensor SynchronizedNorm::forward(const std::shared_ptr<SynchronizedNorm>& norm, 
 
 void SynchronizedNorm::count(std::span<const double> moments) {
   const NormTensors own = tensors_();
-  if (!own.running_mean.defined()) return;
+  if (!own.running_mean.defined() || moments[0] < 2) return;
   const torch::NoGradGuard no_grad;
   const size_t channels = moments.size() / 2;
   own.batches.add_(1);
@@ -121,11 +125,12 @@ void SynchronizedNorm::count(std::span<const double> moments) {
     statistic.mul_(1 - part).add_(as(statistic, towards), part / divided_by);
   };
   move(own.running_mean, moments.subspan(1, channels), 1);
-  move(own.running_var, moments.subspan(1 + channels), std::max(1.0, moments[0] - 1));
+  move(own.running_var, moments.subspan(1 + channels), moments[0] - 1);
 }
 
 Tensor local_batch_norm(const NormTensors& tensors, const torch::nn::BatchNormOptions& options, bool training,
                         const Tensor& input) {
+  if (training) check_values(input);
   const bool counts = training && tensors.batches.defined();
   if (counts) tensors.batches.add_(1);
   double part = options.momentum().value_or(0);
@@ -136,8 +141,15 @@ Tensor local_batch_norm(const NormTensors& tensors, const torch::nn::BatchNormOp
 }
 
 void BatchNormImpl::synchronize(NormExchange& exchange) {
-  synchronized_ = std::make_shared<SynchronizedNorm>(exchange, [this] { return tensors(); }, options);
+  synchronized_ = std::make_shared<SynchronizedNorm>(
+      exchange, [this] { return tensors(); }, options);
   exchange.add(*synchronized_);
+}
+
+NormStatistics BatchNormImpl::statistics() const {
+  NormStatistics own{.mean = running_mean, .variance = running_var, .batches = num_batches_tracked, .momentum = {}};
+  if (const auto momentum = options.momentum()) own.momentum = *momentum;
+  return own;
 }
 
 Tensor BatchNormImpl::forward(const Tensor& input) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "train/model/model.h"
 #include "train/norm_exchange.h"
 #include "train/torch_compat.h"
 
@@ -18,8 +19,13 @@ struct NormTensors {
   torch::Tensor running_mean, running_var, batches;  ///< `batches`: how many were counted
 };
 
+/// Refuses, as PyTorch does, to normalise one value for each channel while it trains: it has no variance, what comes
+/// out is the bias, and torch::batch_norm makes NaN of the running variance, for ever.
+void check_values(const torch::Tensor& input);
+
 /// What makes a module's batch norm that of all ranks, while it trains. A forward pass without gradients has the
-/// samples of this rank alone. Statistics are float32, or float64 with input of that type.
+/// samples of this rank alone, and takes no single value for each channel; see check_values(). One that all ranks
+/// together have is not counted in the statistics. Statistics are float32, or float64 with input of that type.
 class SynchronizedNorm final : public NormLayer {
  public:
   /// `tensors` gives those of the module as they are at the time. The exchange outlives the last forward and backward
@@ -42,7 +48,7 @@ class SynchronizedNorm final : public NormLayer {
   std::optional<double> momentum_;  ///< not given: all batches count the same
 };
 
-/// Batch norm as torch::nn has it: of the samples of this rank.
+/// Batch norm as torch::nn has it, of the samples of this rank; see check_values().
 torch::Tensor local_batch_norm(const NormTensors& tensors, const torch::nn::BatchNormOptions& options, bool training,
                                const torch::Tensor& input);
 
@@ -52,6 +58,7 @@ class BatchNormImpl final : public torch::nn::NormImplBase<2, BatchNormImpl, tor
   using torch::nn::NormImplBase<2, BatchNormImpl, torch::nn::BatchNormOptions>::NormImplBase;
 
   void synchronize(NormExchange& exchange);
+  NormStatistics statistics() const;
   torch::Tensor forward(const torch::Tensor& input);
 
  protected:

@@ -11,6 +11,7 @@
 
 #include "train/model/batch_norm.h"
 #include "train/model/native.h"
+#include "train/model/script_norms.h"
 
 namespace remuda::train {
 namespace {
@@ -49,6 +50,13 @@ class NativeModel final : public Model {
     for (const auto& module : module_->modules())
       if (auto* norm = module->as<BatchNormImpl>()) norm->synchronize(exchange);
     return true;
+  }
+  std::vector<NormStatistics> norm_statistics() override {
+    std::vector<NormStatistics> all;
+    for (const auto& module : module_->modules())
+      if (auto* norm = module->as<BatchNormImpl>(); norm && norm->running_mean.defined())
+        all.push_back(norm->statistics());
+    return all;
   }
 
  private:
@@ -148,7 +156,8 @@ class ScriptModel final : public Model {
     size_t number = 0;  // of those that are watched
     for (size_t i = 0; i < blocks_.size(); ++i) {
       if (watch_ && !blocks_[i].own.empty())
-        x = watched(*watch_, number++, [&, i](const torch::Tensor& in) { return run(i, in); }, x.toTensor());
+        x = watched(
+            *watch_, number++, [&, i](const torch::Tensor& in) { return run(i, in); }, x.toTensor());
       else
         x = i < recomputed_ ? run(i, x.toTensor()) : blocks_[i].chain(std::move(x));
     }
@@ -182,6 +191,7 @@ class ScriptModel final : public Model {
     return true;
   }
   void to(torch::Device device) override { module_.to(device); }
+  std::vector<NormStatistics> norm_statistics() override { return script_norms(module_); }
 
  private:
   template <typename Tensors>

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ struct ModelInput {
 struct NamedTensor {
   std::string name;  ///< as the module names it: "layer0.up.weight"
   torch::Tensor tensor;
+};
+
+/// Running statistics of a batch norm: after each batch (1 - m) times what they were, and m times the batch's own.
+struct NormStatistics {
+  torch::Tensor mean, variance;
+  torch::Tensor batches;           ///< how many were counted; undefined where nobody does: each forward pass counts one
+  std::optional<double> momentum;  ///< m; not given: 1 / `batches`, so that all batches count the same
+  bool is_known = true;            ///< else what m is, is not known
 };
 
 /// Takes the next bytes of what is written; returns how many.
@@ -49,6 +58,8 @@ class Model {
   /// From now on its batch norms normalise the samples of all ranks, by way of this exchange, which outlives the
   /// model's last forward and backward pass. False where that cannot be.
   virtual bool synchronize_norms(NormExchange&) { return false; }
+  /// Those of its batch norms that have any, in the same order on all ranks.
+  virtual std::vector<NormStatistics> norm_statistics() { return {}; }
   /// Its blocks, in the order in which they run: of each, the parameters that nothing else uses. Empty where it has
   /// none.
   virtual std::vector<std::vector<torch::Tensor>> blocks() { return {}; }
