@@ -37,13 +37,18 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
+/// How errors name a label: "label 3", until a program says better. To be called before ranks connect. The names have
+/// no parentheses.
+void name_labels(std::string (*name)(uint32_t label));
+
 /// "all_reduce #12 of float32 (label 3, 4096 bytes)".
 std::string describe(const Call& call);
 
 /// "rank 2 went away during barrier #3 (...)".
 Error lost_rank(int peer, std::string_view what, const Call& call);
 
-/// An error that names both ranks and the call of each, unless both calls are the same. It is the same on both ranks.
+/// An error that names both ranks and the call of each, unless both calls are the same; where they differ in how values
+/// are divided only, it says that. It is the same on both ranks.
 Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs);
 
 }  // namespace remuda::comm

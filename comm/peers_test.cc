@@ -133,5 +133,22 @@ TEST(Call, AnyDifferenceIsNamed) {
   }
 }
 
+TEST(Call, ADifferenceThatIsNoOneOfTheCallIsSaidInWords) {
+  const Call mine{.kind = Call::Kind::reduce_scatter, .bytes = 8, .parts = 7};
+  Call other = mine;
+  other.parts = 0xbadcafe;
+  EXPECT_EQ(check_same(1, mine, 0, other).error().message,
+            "rank 0 and rank 1 are at reduce_scatter #0 (label 0, 8 bytes), but divide the values among the ranks in "
+            "unlike ways");
+  other.label = 9;
+  EXPECT_THAT(check_same(1, mine, 0, other).error().message, HasSubstr("rank 0 is at reduce_scatter #0 (label 9, "));
+}
+
+TEST(Call, NamesLabelsAsTheProgramDoes) {
+  name_labels([](uint32_t label) { return "bucket " + std::to_string(label); });
+  EXPECT_EQ(describe({.kind = Call::Kind::barrier, .label = 4}), "barrier #0 (bucket 4, 0 bytes)");
+  name_labels([](uint32_t label) { return "label " + std::to_string(label); });
+}
+
 }  // namespace
 }  // namespace remuda::comm

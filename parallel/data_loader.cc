@@ -7,6 +7,7 @@
 #include "parallel/parallel.h"
 #include "parallel/raise.h"
 #include "train/agreement.h"
+#include "train/error_text.h"
 #include "train/labels.h"
 #include "train/process_tuning.h"
 #include "train/torch_compat.h"
@@ -86,9 +87,13 @@ class MadeSamples final : public data::Dataset {
   size_t target_bytes() const override { return target_.bytes(); }
   Result<void> write(uint64_t index, uint64_t epoch, std::span<std::byte> input,
                      std::span<std::byte> target) const override {
-    const DataLoader::Sample sample = made(make_, int64_t(index), int64_t(epoch));
-    REMUDA_TRY(copy(sample.data, data_, fmt::format("data of sample {}", index), input));
-    return copy(sample.target, target_, fmt::format("target of sample {}", index), target);
+    try {
+      const DataLoader::Sample sample = made(make_, int64_t(index), int64_t(epoch));
+      REMUDA_TRY(copy(sample.data, data_, fmt::format("data of sample {}", index), input));
+      return copy(sample.target, target_, fmt::format("target of sample {}", index), target);
+    } catch (const std::exception& error) {
+      return failed(fmt::format("cannot make a sample: {}", train::sentence_of(error)));
+    }
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "parallel/check_options.h"
 #include "parallel/group_state.h"
+#include "parallel/mean_loss.h"
 #include "parallel/module_view.h"
 #include "parallel/parts.h"
 #include "parallel/raise.h"
@@ -66,6 +67,7 @@ struct DataParallel::Impl {
   void begin(double weight);
   train::ReducedStep reduce(const torch::Tensor& loss);
   void update(const train::ReducedStep& step, double learning_rate);
+  void look_at(const torch::Tensor& loss);
   void shrink_part_of(int rank);
 
   const std::shared_ptr<GroupState> group;
@@ -82,6 +84,8 @@ struct DataParallel::Impl {
   std::optional<double> loss_factor;  ///< of all backward passes of the step under way
   bool begun = false, given_up = false;
   bool expects_backward = false;        ///< after begin(), which was told of losses
+  unsigned misuse = 0;                  ///< StepStatus, of the losses of the step under way
+  double pass_weight = 0;               ///< of the backward pass under way
   double accumulated = 0;               ///< weight of the step's earlier backward passes
   double since_average = 0;             ///< weight of the steps since average_buffers()
   double computing_since_s = kNever_s;  ///< kNever_s: not measured
@@ -108,10 +112,15 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
         train::open_collectives(communicator(), group->ops, {.largest_bytes = size_t(options.bucket_mib * (1 << 20))}));
   const bool host = options.optimizer_on_host;
   std::vector<torch::Tensor> tensors;
-  for (const auto& one : mine.parameters) tensors.push_back(one.tensor);
+  std::vector<std::string> names;
+  for (const auto& one : mine.parameters) {
+    tensors.push_back(one.tensor);
+    names.push_back(one.name);
+  }
   train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
                                   .rule = rule_of(options),
                                   .group_of = std::move(mine.groups),
+                                  .names = std::move(names),
                                   .clip_norm = options.clip_norm,
                                   .average = options.average,
                                   .updates_on = host ? train::UpdatesOn::host : train::UpdatesOn::device,
@@ -156,6 +165,7 @@ DataParallel::Impl::~Impl() {
 /// many as here on each.
 void DataParallel::Impl::start_pass(double weight) {
   check_weight(weight);
+  pass_weight = weight;
   if (const std::string change = module.change(); !change.empty())
     raise_usage(fmt::format("the model has changed since DataParallel was made: {}; make a new one for it", change));
   if (loss_factor) return;
@@ -184,10 +194,18 @@ void DataParallel::Impl::begin(double weight) {
   since_average += weight;
 }
 
+/// Remembers what is wrong with it, so that step() says so on all ranks.
+void DataParallel::Impl::look_at(const torch::Tensor& loss) {
+  if (pass_weight > 1 && is_mean(loss)) misuse |= train::kMeanLoss;
+}
+
 /// The time ends here that this rank computed: what follows waits for others.
 train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
-  if (expects_backward && !given_up && !engine->any_ready()) engine->report().status |= train::kNoBackward;
+  if (loss.defined()) look_at(loss);
+  if (expects_backward && !engine->any_ready() && !misuse)
+    misuse = loss.defined() && !loss.requires_grad() ? train::kDetached : train::kNoBackward;
+  if (const unsigned wrong = std::exchange(misuse, 0); !given_up) engine->report().status |= wrong;
   if (loss.defined() && !given_up) engine->report().loss_sum = loss.item<double>();
   if (computing_since_s != kNever_s) parts.computed(monotonic_s() - computing_since_s);
   auto reduced = engine->reduce();
@@ -246,7 +264,9 @@ void DataParallel::begin(double weight) { impl().begin(weight); }
 void DataParallel::backward(const torch::Tensor& loss) {
   const auto factor = impl().loss_factor;
   if (!factor) raise_usage("backward() was called outside of a step; call it after begin() or accumulate()");
-  (*factor == 1 ? loss : loss * *factor).backward();
+  impl().look_at(loss);
+  if (!loss.requires_grad()) impl().misuse |= train::kDetached;
+  if (loss.requires_grad()) (*factor == 1 ? loss : loss * *factor).backward();
 }
 
 void DataParallel::give_up() {

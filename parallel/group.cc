@@ -2,6 +2,7 @@
 #include <span>
 
 #include "base/env.h"
+#include "comm/call.h"
 #include "parallel/group_state.h"
 #include "parallel/parts.h"
 #include "parallel/raise.h"
@@ -32,6 +33,7 @@ comm::Encryption encryption_of(bool encrypt) {
 
 std::shared_ptr<GroupState> make_group(comm::ConnectOptions options, torch::Device device, const Terms& terms,
                                        std::vector<double> shares) {
+  comm::name_labels(label::text_of);
   train::DeviceOps ops = or_raise(train::DeviceOps::open(device));
   options.terms = train::terms_of_run();
   for (const auto& [name, value] : terms) options.terms.push_back({name, value});

@@ -48,6 +48,54 @@ TEST(DataParallel, ABackwardBeforeBeginIsRefusedOnAllRanks) {
   });
 }
 
+TEST(DataParallel, ALossThatIsAMeanIsRefusedOnAllRanks) {
+  namespace F = torch::nn::functional;
+  const auto scores_of = [](torch::nn::Linear& model) { return model->forward(make_batch(4).inputs); };
+  const auto refused = [&](const std::function<torch::Tensor(const torch::Tensor&)>& loss_of, double weight = 4) {
+    std::string sentence;
+    run_ranks(2, [&](const Group& group) {
+      auto model = make_linear();
+      DataParallel parallel(group, *model);
+      parallel.begin(weight);
+      const torch::Tensor scores = scores_of(model);
+      const torch::Tensor loss = group.rank() == 1 ? loss_of(scores) : scores.sum();
+      loss.backward();
+      const std::string own = refusal([&] { parallel.step(0.1, loss); });
+      if (group.rank() == 0) sentence = own;
+    });
+    return sentence;
+  };
+  const auto zeros = [](const torch::Tensor& scores) { return torch::zeros_like(scores); };
+  const auto is_named = HasSubstr("on rank 1 the loss is a mean, but what is added up over the ranks are sums");
+  EXPECT_THAT(refused([](auto& scores) { return scores.mean(); }), is_named);
+  EXPECT_THAT(refused([&](auto& scores) { return torch::mse_loss(scores, zeros(scores)); }), is_named);
+  EXPECT_THAT(refused([](auto& scores) {
+                return F::cross_entropy(torch::cat({scores, -scores}, 1), torch::zeros({4}, torch::kLong));
+              }),
+              is_named);
+  EXPECT_EQ(refused([&](auto& scores) { return torch::mse_loss(scores, zeros(scores), torch::Reduction::Sum); }), "");
+  EXPECT_EQ(refused([](auto& scores) { return scores.mean() * 4; }), "") << "which is the sum";
+  EXPECT_EQ(refused([](auto& scores) { return scores.mean(1).sum(); }), "") << "of each sample's mean";
+  EXPECT_EQ(refused([](auto& scores) { return scores.mean(); }, 1), "") << "all that counts is one loss";
+}
+
+TEST(DataParallel, ALossOfNoParameterIsRefusedOnAllRanks) {
+  for (const bool by_remuda : {true, false})
+    run_ranks(2, [by_remuda](const Group& group) {
+      auto model = make_linear();
+      DataParallel parallel(group, *model);
+      parallel.begin(4);
+      torch::Tensor loss = model->forward(make_batch(4).inputs).sum();
+      if (group.rank() == 1) loss = loss.detach();
+      if (by_remuda)
+        parallel.backward(loss);
+      else if (group.rank() == 0)
+        loss.backward();
+      const std::string sentence = refusal([&] { by_remuda ? parallel.step(0.1) : parallel.step(0.1, loss); });
+      EXPECT_THAT(sentence, HasSubstr("on rank 1 the loss requires no gradient, so that no backward() can follow: "));
+    });
+}
+
 TEST(DataParallel, APartThatWasGivenUpOrWasAccumulatedNeedsNoBackward) {
   auto model = make_linear();
   DataParallel parallel(alone(), *model);

@@ -212,12 +212,14 @@ class DataParallel {
   /// the tokens that count.
   void begin(double weight);
   /// In a step: loss.backward(), on the loss times the scale that float16 needs. In other precisions that is the same.
+  /// A loss that requires no gradient, or is a mean, is refused by step(), on all ranks.
   void backward(const torch::Tensor& loss);
   /// After begin(), where this rank could not do its part, as when it ran out of memory: step() is then skipped by all,
   /// and later parts of this rank are smaller. Frees what the failed backward() holds.
   void give_up();
   /// Collective. Adds up, updates, sends the new parameters to all. Ranks that say another learning rate, or asked
-  /// my_part() for another batch, are refused. `loss`: the sum of this rank's losses, one number.
+  /// my_part() for another batch, are refused. `loss`: the sum of this rank's losses, one number. One that is a mean
+  /// over more than one loss is refused, as autograd remembers what has made it.
   Step step(double learning_rate, const torch::Tensor& loss = {});
 
   /// Collective, between steps. Exchanges the parameters for their average (Options::average); once more, back.

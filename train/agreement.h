@@ -27,12 +27,22 @@ Result<std::string> share_text(comm::Communicator& communicator, int root, std::
 /// Refuses parameters of types that cannot be trained.
 Result<void> check_types(const std::vector<torch::Tensor>& parameters);
 
-/// Collective. Refuses parameters that cannot be trained, or that differ in number, shape or type between ranks.
-Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters);
+/// As errors name it; where there are no names, by its place: "parameter 3".
+std::string name_of_parameter(const std::vector<std::string>& names, size_t number);
 
-/// Collective: compares the bytes of all ranks (a 64-bit hash of them). The error names two ranks that differ and the
-/// kernels of both.
-Result<void> check_values(comm::Communicator& communicator, std::span<const std::byte> values, torch::DeviceType device,
-                          int step);
+/// Collective. Refuses parameters that cannot be trained, or that differ in number, shape or type between ranks. The
+/// error has the first that does.
+Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters,
+                          const std::vector<std::string>& names = {});
+
+struct NamedBytes {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
+/// Collective: compares the bytes of all ranks (a 64-bit hash of them). The error names two ranks that differ, the
+/// parameters in which they do, and the kernels of both. `parameters`: where each lies among the values.
+Result<void> check_values(comm::Communicator& communicator, std::span<const std::byte> values,
+                          const std::vector<NamedBytes>& parameters, torch::DeviceType device, int step);
 
 }  // namespace remuda::train

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fmt/format.h>
-#include <iostream>
 #include <sys/resource.h>
 #include <unordered_map>
 #include <unordered_set>
@@ -156,11 +155,7 @@ void set_missed(OwnedState& state, const FlatParameters& flat, Model& model, con
 }
 
 std::vector<std::string> Checkpoints::names_of(const FlatParameters& flat) const {
-  std::unordered_map<const at::TensorImpl*, std::string> names;
-  for (const NamedTensor& one : model_.named_parameters()) names.emplace(one.tensor.unsafeGetTensorImpl(), one.name);
-  std::vector<std::string> all;
-  for (const torch::Tensor& parameter : flat.parameters()) all.push_back(names.at(parameter.unsafeGetTensorImpl()));
-  return all;
+  return train::names_of(model_, flat.parameters());
 }
 
 std::vector<NamedTensor> Checkpoints::untrained(const FlatParameters& flat) const {

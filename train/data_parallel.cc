@@ -89,7 +89,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
                                                            ParallelOptions options) {
   REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
   if (ops.is_synchronous()) options.updates_on = UpdatesOn::device;
-  REMUDA_TRY(check_models(communicator, parameters));
+  REMUDA_TRY(check_models(communicator, parameters, options.names));
   ReadyOrder ready = order_by_blocks(parameters, options.blocks);
   if (options.blocks.empty()) {
     REMUDA_ASSIGN(ready, learned_order(communicator, parameters, trial_backward, options.norms));
@@ -97,9 +97,11 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   std::vector<torch::Tensor> ordered;
   std::vector<size_t> sizes, groups;
   std::vector<int64_t> times;
+  std::vector<std::string> names;
   for (const int64_t i : ready.order) {
     times.push_back(ready.times[size_t(i)]);
     ordered.push_back(parameters[size_t(i)]);
+    names.push_back(name_of_parameter(options.names, size_t(i)));
     sizes.push_back(size_t(ordered.back().numel()));
     groups.push_back(options.group_of.empty() ? 0 : options.group_of[size_t(i)]);
   }
@@ -120,6 +122,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   std::unique_ptr<DataParallel> parallel(
       new DataParallel(communicator, ops, std::move(flat), std::move(times), std::move(options)));
   parallel->state_needs_ = needs;
+  parallel->names_ = std::move(names);
   if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, updates_on));
   REMUDA_TRY(parallel->share_values());
   return parallel;
@@ -326,7 +329,14 @@ Result<void> DataParallel::share_values() {
 
 Result<void> DataParallel::check_parameters(int step) {
   REMUDA_ASSIGN(const std::span<std::byte> bytes, values_on_host());
-  return check_values(communicator_, bytes, ops_.device().type(), step);
+  const FlatLayout& layout = flat_.layout();
+  const size_t element = bytes.size() / std::max<size_t>(1, layout.whole_count());
+  std::vector<NamedBytes> parameters;
+  for (size_t i = 0; i < layout.whole_parameters(); ++i) {
+    const size_t begin = layout.offsets()[i], end = layout.offsets()[i + 1];
+    parameters.push_back({names_[i], bytes.subspan(begin * element, (end - begin) * element)});
+  }
+  return check_values(communicator_, bytes, parameters, ops_.device().type(), step);
 }
 
 }  // namespace remuda::train

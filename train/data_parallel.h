@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "balance/split.h"
@@ -37,9 +38,10 @@ namespace remuda::train {
 struct ParallelOptions {
   double bucket_bytes = 4 << 20;
   UpdateRule rule;
-  std::vector<size_t> group_of;  ///< of each parameter: the number of its group; empty: all are of group 0
-  double clip_norm = 0;          ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
-  double average = 0;            ///< see ShardedOptimizer::Options
+  std::vector<size_t> group_of;    ///< of each parameter: the number of its group; empty: all are of group 0
+  std::vector<std::string> names;  ///< of each parameter, for errors; empty: they are told by their places
+  double clip_norm = 0;            ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
+  double average = 0;              ///< see ShardedOptimizer::Options
   /// Where this rank keeps state and values that it owns unrounded, and updates; on a CPU, both are the same.
   UpdatesOn updates_on = UpdatesOn::device;
   std::vector<double> state_shares;  ///< one weight per rank; empty: by their roles and the memory of their devices
@@ -186,6 +188,7 @@ class DataParallel {
   std::unique_ptr<ShardedOptimizer> optimizer_;      ///< until compress()
   std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on
   balance::StateBytes state_needs_;
+  std::vector<std::string> names_;  ///< of the parameters in flat()
   double wait_s_ = 0;
   uint64_t sent_bytes_ = 0;  ///< before parameters were sent that are under way
   WorkQueue queue_;          ///< last: it ends before what its work uses

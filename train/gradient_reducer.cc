@@ -25,6 +25,16 @@ Result<void> refuse_misuse(const StepTotals& totals) {
         "on rank {} losses were reported by begin(), but no backward() came after it; what runs before begin() or "
         "accumulate() is lost",
         rank));
+  if (const int rank = totals.first_with(kDetached); rank >= 0)
+    return usage_error(fmt::format(
+        "on rank {} the loss requires no gradient, so that no backward() can follow: detach(), a NoGradGuard or "
+        "parameters that are frozen keep it from the model",
+        rank));
+  if (const int rank = totals.first_with(kMeanLoss); rank >= 0)
+    return usage_error(
+        fmt::format("on rank {} the loss is a mean, but what is added up over the ranks are sums: compute it with "
+                    "torch::Reduction::Sum, or multiply it by the number of losses that begin() is told",
+                    rank));
   return {};
 }
 

@@ -1,8 +1,9 @@
-// Labels of the collectives of a training run: ranks that make different calls get an error with both labels. Buckets
+// Labels of the collectives of a training run: ranks that make different calls get an error that names both. Buckets
 // have the labels 0, 1, 2, ...
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace remuda::train::label {
 
@@ -49,5 +50,8 @@ enum : uint32_t {
   kLentBlock,  ///< the block that rank 0 asks for outside of a pass
   kFirstNorm,  ///< the first call of a piece; the next ones count on
 };
+
+/// What is exchanged under it, as errors name it: "the reports of a step", "bucket 3". For comm::name_labels().
+std::string text_of(uint32_t label);
 
 }  // namespace remuda::train::label

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "profile/recorder.h"
+#include "train/error_text.h"
 
 namespace remuda::train {
 namespace {
@@ -35,7 +36,7 @@ Result<void> LocalStep::check_model(const std::string& name, const Batch& one, i
           fmt::format("the model {} gives {} for one sample; it must give {}", name, shape_text(scores), missed));
   } catch (const std::exception& error) {
     result = usage_error(
-        fmt::format("the model {} cannot take one sample, {}: {}", name, shape_text(one.input), first_line(error)));
+        fmt::format("the model {} cannot take one sample, {}: {}", name, shape_text(one.input), sentence_of(error)));
   }
   model_.set_training(true);
   return result;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/ir/irparser.h>
 #include <torch/script.h>
 
 #include "base/testing/scratch_folder.h"
@@ -67,6 +68,29 @@ TEST(Models, FileThatIsNoTorchScriptIsNamed) {
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().kind, ErrorKind::usage);
   EXPECT_THAT(model.error().message, HasSubstr("cannot load " + path + " as a TorchScript model"));
+}
+
+TEST(Models, AnOperatorThatThisLibtorchLacksIsNamedWithItsLine) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("newer.pt");
+  {
+    const auto known =
+        torch::RegisterOperators().op("remuda_test::gone(Tensor x) -> Tensor", [](torch::Tensor x) { return x; });
+    torch::jit::Module module("newer");
+    module.register_parameter("weight", torch::zeros({5, 64}, torch::requires_grad()), false);
+    const auto graph = std::make_shared<torch::jit::Graph>();
+    torch::jit::parseIR("graph(%self, %x):\n  %y : Tensor = remuda_test::gone(%x)\n  return (%y)\n", graph.get());
+    graph->inputs()[0]->setType(module.type());
+    module.type()->addMethod(module._ivalue()->compilation_unit()->create_function(
+        c10::QualifiedName(*module.type()->name(), "forward"), graph));
+    module.save(path);
+  }
+  const auto model = make_model({.path = path}, {});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::usage);
+  EXPECT_THAT(model.error().message,
+              ::testing::StartsWith("cannot load " + path + " as a TorchScript model, with libtorch "));
+  EXPECT_THAT(model.error().message, HasSubstr(": Unknown builtin op: remuda_test::gone (code/__torch__.py, line "));
 }
 
 }  // namespace

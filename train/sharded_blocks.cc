@@ -8,6 +8,7 @@
 
 #include "profile/recorder.h"
 #include "train/agreement.h"
+#include "train/error_text.h"
 #include "train/labels.h"
 #include "train/precision.h"
 
@@ -232,7 +233,7 @@ ShardedBlocks::Alone::~Alone() {
     blocks_->make_rest();
     if (auto done = blocks_->engine_.queue.drain(); !done) blocks_->outcome_ = std::move(done);
   } catch (const std::exception& error) {
-    if (blocks_->outcome_) blocks_->outcome_ = failed(first_line(error));
+    if (blocks_->outcome_) blocks_->outcome_ = failed(sentence_of(error));
   }
   blocks_->drop_gradients();
   blocks_->alone_ = false;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/error_text.h"
 #include "train/run_outputs.h"
 #include "train/testing/data_files.h"
 #include "train/testing/script_models.h"
@@ -73,7 +74,7 @@ class ShardedRun : public ::testing::Test {
             communicator, events, leave, {.device = devices[size_t(rank)]}, finished,
             rank + 1 == ranks ? begun : [] {});
       } catch (const std::exception& error) {
-        ended = failed(first_line(error));
+        ended = failed(sentence_of(error));
       }
       if (!ended && rank == 0) finished.error = ended.error().message;
     });

@@ -24,6 +24,8 @@ enum StepStatus : unsigned {
   kStored = 64,        ///< this rank's part of the state that is being kept is on the disk, or could not be put there
   kMoving = 256,       ///< of rank 0: after this step parts of the state get other owners
   kJoining = 128,      ///< of rank 0: after this step a rank that waits may join
+  kDetached = 256,     ///< losses were reported that depend on no parameter: the run ends
+  kMeanLoss = 512,     ///< a loss is a mean over losses, in place of their sum: likewise
 };
 
 /// Of one rank.

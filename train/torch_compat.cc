@@ -30,17 +30,6 @@ std::string shape_text(const torch::Tensor& tensor) {
   return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
-std::string first_line(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  // A message of TorchScript's interpreter begins with a traceback, and ends with the cause.
-  if (text.starts_with("The following operation failed")) {
-    text.erase(text.find_last_not_of(" \n") + 1);
-    text.erase(0, text.rfind('\n') + 1);
-  }
-  return text.substr(0, text.find('\n'));
-}
-
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);

@@ -49,9 +49,6 @@ struct TimedEvent<void (ProfilerStubs::*)(DeviceIndex*, Event*, int64_t*) const>
 };
 using DeviceEvent = TimedEvent<decltype(&ProfilerStubs::record)>;
 
-/// A library exception's message without its backtrace, on one line.
-std::string first_line(const std::exception& error);
-
 /// "Float of shape [1, 4]".
 std::string shape_text(const torch::Tensor& tensor);
 

@@ -5,6 +5,7 @@
 #include <torch/script.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/error_text.h"
 #include "train/testing/data_files.h"
 #include "train/testing/precision.h"
 #include "train/testing/standin/library.h"
@@ -63,7 +64,7 @@ class TrainerOnDevices : public ::testing::Test {
     try {
       return run();
     } catch (const std::exception& error) {
-      return failed(first_line(error));
+      return failed(sentence_of(error));
     }
   }
 
@@ -315,7 +316,7 @@ std::vector<LeftBehind> run_with_buddies(
       const auto report = (*trainer)->run();
       left[rank].error = report ? "" : report.error().message;
     } catch (const std::exception& error) {
-      left[rank].error = first_line(error);
+      left[rank].error = sentence_of(error);
       return;
     }
     left[rank].bequest = (*trainer)->bequest();

@@ -236,6 +236,7 @@ Result<void> Trainer::prepare_parallel() {
       .rule = rule_of(job_.train),
       .group_of = groups_of(job_.train, model_->parameters()),
       .clip_norm = job_.train.clip_norm,
+      .names = names_of(*model_, model_->parameters()),
       .average = job_.train.average,
       .updates_on = updates_on(job_.memory),
       .state_shares = job_.balance.state_shares.empty() ? state_parts_ : job_.balance.state_shares,

@@ -5,6 +5,7 @@
 #include <torch/script.h>
 
 #include "data/mix.h"
+#include "train/error_text.h"
 #include "train/process_tuning.h"
 #include "train/torch_compat.h"
 
@@ -41,7 +42,8 @@ class Transform {
         return tl::unexpected(refusal(path, "must have a method forward(image) or forward(image, random)"));
       return std::make_unique<Transform>(path, module, shape, arguments == 2, seed);
     } catch (const std::exception& error) {
-      return tl::unexpected(refusal(path, "cannot be loaded as TorchScript: " + first_line(error)));
+      return tl::unexpected(refusal(path, fmt::format("cannot be loaded as TorchScript, with libtorch {}: {}",
+                                                      TORCH_VERSION, sentence_of(error))));
     }
   }
 
@@ -63,7 +65,7 @@ class Transform {
             path_, fmt::format("gives {}; it must give Float of shape [channels, height, width]", shape_text(tensor))));
       return tensor.contiguous();
     } catch (const std::exception& error) {
-      return tl::unexpected(refusal(path_, fmt::format("fails on image {}: {}", index, first_line(error))));
+      return tl::unexpected(refusal(path_, fmt::format("fails on image {}: {}", index, sentence_of(error))));
     }
   }
 

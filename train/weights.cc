@@ -210,6 +210,20 @@ std::map<std::string, std::string> further_names(const std::vector<NamedTensor>&
   return further;
 }
 
+std::vector<std::string> names_of(Model& model, const std::vector<torch::Tensor>& parameters) {
+  std::unordered_map<const at::TensorImpl*, std::string> names;
+  for (const NamedTensor& one : model.named_parameters()) names.emplace(one.tensor.unsafeGetTensorImpl(), one.name);
+  std::vector<std::string> all;
+  for (const torch::Tensor& parameter : parameters) all.push_back(names.at(parameter.unsafeGetTensorImpl()));
+  return all;
+}
+
+uint64_t bytes_of(const std::vector<NamedTensor>& tensors) {
+  uint64_t bytes = 0;
+  for (const Slot& slot : slots_of(tensors)) bytes += uint64_t(slot.tensor.numel()) * slot.tensor.element_size();
+  return bytes;
+}
+
 Result<void> load_weights(const std::vector<NamedTensor>& tensors, const std::string& path) {
   const torch::NoGradGuard no_grad;
   REMUDA_ASSIGN(const weights::Reader reader, weights::Reader::open(path));

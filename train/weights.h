@@ -24,6 +24,12 @@ std::vector<NamedTensor> named_tensors(Model& model);
 /// Of tensors with several names: each name after the first, with the first.
 std::map<std::string, std::string> further_names(const std::vector<NamedTensor>& tensors);
 
+/// The first name of each of these parameters of the model.
+std::vector<std::string> names_of(Model& model, const std::vector<torch::Tensor>& parameters);
+
+/// Of their values, those of a tensor with several names once: a file of them has hardly more.
+uint64_t bytes_of(const std::vector<NamedTensor>& tensors);
+
 /// Copies the file's values into the tensors, which must have the same names and shapes. Floating-point values become
 /// those of the parameter's type: from F16 and BF16 to float exactly, from F64 rounded. A tensor of several names may
 /// have any of them; where the file has several, their values must be alike. The error says, in one sentence, which

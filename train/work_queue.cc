@@ -1,7 +1,7 @@
 #include "train/work_queue.h"
 
 #include "profile/recorder.h"
-#include "train/torch_compat.h"
+#include "train/error_text.h"
 
 namespace remuda::train {
 
@@ -12,7 +12,7 @@ Result<void> outcome_of(const WorkQueue::Work& work) {
   try {
     return work();
   } catch (const std::exception& error) {
-    return failed(first_line(error));
+    return failed(sentence_of(error));
   }
 }
 

@@ -12,9 +12,12 @@
 #include "base/file.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
+#include "comm/call.h"
 #include "measure/plan.h"
 #include "train/device/memory_watch.h"
 #include "train/elastic_run.h"
+#include "train/error_text.h"
+#include "train/labels.h"
 #include "train/measure/rank.h"
 #include "train/precision.h"
 #include "train/process_tuning.h"
@@ -112,9 +115,9 @@ Result<void> work(const std::string& argument, const Events& events) {
   try {
     return argument == kMeasure ? measure_plan(events) : train_job(argument, events);
   } catch (const c10::Error& error) {
-    return failed("libtorch: " + first_line(error));
+    return failed("libtorch: " + sentence_of(error));
   } catch (const std::exception& error) {
-    return failed(first_line(error));
+    return failed(sentence_of(error));
   }
 }
 
@@ -175,6 +178,7 @@ int run_worker(int argc, char** argv) {
   }
   keep_freed_memory();
   count_cpu_memory();
+  comm::name_labels(label::text_of);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is
   return run(argument);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "train/device/vendor_runtime.h"
+#include "train/error_text.h"
 #include "train/labels.h"
 
 namespace remuda::train {
@@ -96,7 +97,7 @@ Result<void> outcome_of(Trial trial) {
   try {
     return trial.run();
   } catch (const std::exception& error) {
-    return failed(first_line(error));
+    return failed(sentence_of(error));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "train/device/vendor_runtime.h"
+#include "train/error_text.h"
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 209
 #include <c10/core/CachingDeviceAllocator.h>
 #endif
@@ -91,7 +92,7 @@ Result<void> DeviceOps::wait(const Moment& moment, const std::string& what, doub
     }
     return {};
   } catch (const std::exception& error) {
-    return failed(fmt::format("{} was lost during {}: {}", device_.str(), what, first_line(error)));
+    return failed(fmt::format("{} was lost during {}: {}", device_.str(), what, sentence_of(error)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <torch/csrc/autograd/engine.h>
 
+#include "train/error_text.h"
 #include "train/facts/fact.h"
 #include "train/torch_compat.h"
 
@@ -88,7 +89,7 @@ Answer hook_exception(at::Device device) {
   } catch (const Own& error) {
     return holds("with its type and text");
   } catch (const std::exception& error) {
-    return does_not_hold(fmt::format("it lost its type: {}", first_line(error)));
+    return does_not_hold(fmt::format("it lost its type: {}", sentence_of(error)));
   }
   return does_not_hold("backward() returned");
 }

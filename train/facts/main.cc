@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "train/error_text.h"
 #include "train/facts/fact.h"
-#include "train/torch_compat.h"
 
 namespace remuda::train::facts {
 namespace {
@@ -33,7 +33,7 @@ Answer ask(const Fact& fact, const std::optional<at::Device>& device) {
   try {
     return fact.ask(*device);
   } catch (const std::exception& error) {
-    return does_not_hold("it throws: " + first_line(error));
+    return does_not_hold("it throws: " + sentence_of(error));
   }
 }
 

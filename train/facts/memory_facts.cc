@@ -9,6 +9,7 @@
 #include "train/device/device_ops.h"
 #include "train/device/memory_watch.h"
 #include "train/device/vendor_runtime.h"
+#include "train/error_text.h"
 #include "train/facts/fact.h"
 #include "train/torch_compat.h"
 
@@ -29,7 +30,7 @@ Answer out_of_memory(at::Device device) {
     return does_not_hold("a pebibyte was allocated");
   } catch (const std::exception& error) {
     type = type_of(error);
-    text = first_line(error);
+    text = sentence_of(error);
     known = is_out_of_memory(error);
   }
   if (torch::ones({1 << 20}, bytes_on(device)).sum().item<int64_t>() != 1 << 20)

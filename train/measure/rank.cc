@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "device/fields.h"
+#include "train/error_text.h"
 #include "train/measure/target.h"
-#include "train/torch_compat.h"
 
 namespace remuda::train {
 namespace {
@@ -45,9 +45,9 @@ Result<Json> try_figures(Target& target, const measure::Phase& phase) {
   try {
     return figures_of(target, phase);
   } catch (const c10::Error& error) {
-    return failed("libtorch: " + first_line(error));
+    return failed("libtorch: " + sentence_of(error));
   } catch (const std::exception& error) {
-    return failed(error.what());
+    return failed(sentence_of(error));
   }
 }
 

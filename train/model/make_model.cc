@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "train/error_text.h"
 #include "train/model/batch_norm.h"
 #include "train/model/native.h"
 #include "train/model/script_norms.h"
@@ -230,8 +231,9 @@ Result<std::unique_ptr<Model>> load_script(const std::string& path, const job::M
                       "leave the key out",
                       path));
     return model;
-  } catch (const c10::Error& error) {
-    return usage_error(fmt::format("cannot load {} as a TorchScript model: {}", path, first_line(error)));
+  } catch (const std::exception& error) {  // TorchScript's own are no c10::Error
+    return usage_error(fmt::format("cannot load {} as a TorchScript model, with libtorch {}: {}", path, TORCH_VERSION,
+                                   sentence_of(error)));
   }
 }
 
