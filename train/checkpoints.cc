@@ -100,6 +100,7 @@ struct Checkpoints::Pending {
   Json run;
   std::vector<checkpoint::ModelTensor> tensors;
   double began_s = 0;
+  uint64_t bytes = 0;  ///< of this rank's file
   bool beside = true;  ///< the training goes on
   std::shared_ptr<checkpoint::Haste> haste = std::make_shared<checkpoint::Haste>();
   std::future<Result<checkpoint::StoredFile>> file;
@@ -110,7 +111,7 @@ struct Checkpoints::Pending {
 };
 
 Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-                         torch::Device device, uint64_t samples, bool is_claimed)
+                         torch::Device device, uint64_t samples, bool is_claimed, double pause_s)
     : job_(job),
       communicator_(communicator),
       events_(events),
@@ -118,6 +119,7 @@ Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communica
       device_(device),
       samples_(samples),
       is_claimed_(is_claimed),
+      pause_s_(pause_s),
       last_s_(monotonic_s()) {}
 
 // What is being written can be no checkpoint any more; who is to notice a loss must not be kept by it.
@@ -265,6 +267,7 @@ Result<void> Checkpoints::begin(OwnedState& state, const FlatParameters& flat, c
   pending_->tensors = model_tensors(flat);
   auto copied = copy_of(pieces, std::exchange(image_, nullptr));
   image_ = copied.value_or(nullptr);
+  if (image_) pending_->bytes = image_->bytes();
   if (beside && device_.is_cpu())
     pending_->haste->spread_s = std::min(kSpread * (monotonic_s() - last_s_), since_last_s / 2);
   pending_->file =
@@ -286,19 +289,20 @@ Result<void> Checkpoints::begin(OwnedState& state, const FlatParameters& flat, c
 Result<void> Checkpoints::conclude() {
   const std::unique_ptr<Pending> pending = std::move(pending_);
   const Result<checkpoint::StoredFile> file = pending->file.get();
-  Written mine{.failed = file ? 0u : 1u};
-  if (file) mine = {file->bytes, file->sums.size(), 0};
+  Written mine{.bytes = pending->bytes, .failed = file ? 0u : 1u};
+  if (file) mine.sums = file->sums.size();
   REMUDA_ASSIGN(const std::vector<Written> all, gather_all(communicator_, mine, label::kCheckpoint));
   const auto bad = std::ranges::find_if(all, [](const Written& one) { return one.failed != 0; });
   REMUDA_ASSIGN(std::vector<std::vector<uint64_t>> sums,
                 gather_sums(communicator_, file ? file->sums : std::vector<uint64_t>(), all));
   if (bad == all.end()) steps_.push_back(pending->stored.step);
-  const std::string why = file ? "" : file.error().message;
-  if (!is_first()) {
-    if (!why.empty())
-      std::cerr << fmt::format("rank {} could not write its part of a checkpoint: {}\n", communicator_.rank(), why);
-    return {};
+  std::string why;
+  if (bad != all.end()) {
+    const int rank = int(bad - all.begin());
+    REMUDA_ASSIGN(why, share_text(communicator_, rank, file ? "" : file.error().message, label::kCheckpoint));
+    if (rank != 0) why = fmt::format("rank {} {}", rank, why);
   }
+  if (!is_first()) return {};
   checkpoint::Manifest manifest{.remuda = version(),
                                 .step = pending->stored.step,
                                 .written_s = wall_s(),
@@ -306,10 +310,7 @@ Result<void> Checkpoints::conclude() {
                                 .run = std::move(pending->run)};
   for (size_t rank = 0; rank < all.size(); ++rank)
     manifest.files.push_back({checkpoint::file_of_rank(int(rank)), all[rank].bytes, std::move(sums[rank])});
-  const std::string failed = bad == all.end() ? ""
-                             : why.empty()    ? fmt::format("rank {} could not write its part", bad - all.begin())
-                                              : why;
-  publish(std::move(manifest), *pending, failed);
+  publish(std::move(manifest), *pending, why);
   return {};
 }
 
@@ -319,7 +320,7 @@ void Checkpoints::publish(checkpoint::Manifest manifest, const Pending& pending,
       std::launch::async, [manifest = std::move(manifest), stored = pending.stored, began_s = pending.began_s, failed,
                            beside = pending.beside, keep = job_.checkpoint.keep, folder = job_.checkpoint.folder] {
         if (beside) give_way();
-        Published published{.stored = stored, .bytes = manifest.bytes(), .failed = failed};
+        Published published{.stored = stored, .bytes = manifest.bytes(), .failed = failed, .beside = beside};
         const auto done = failed.empty() ? checkpoint::publish(stored, manifest) : Result<void>();
         if (!done) published.failed = done.error().message;
         published.seconds = monotonic_s() - began_s;
@@ -336,6 +337,8 @@ void Checkpoints::publish(checkpoint::Manifest manifest, const Pending& pending,
 double Checkpoints::take_published() {
   const Published published = published_.get();
   (published.failed.empty() ? report_.written : report_.failed) += 1;
+  report_.why_no_last = published.failed;
+  report_.last_bytes = published.bytes;
   if (published.failed.empty()) {
     report_.bytes = published.bytes;
     report_.write_s = published.seconds;
@@ -343,7 +346,8 @@ double Checkpoints::take_published() {
   events_.send({{"event", "checkpoint"},
                 {"step", published.stored.step},
                 {"folder", published.stored.folder},
-                {"failed", published.failed}});
+                {"failed", published.failed},
+                {"goes_on", published.beside}});
   if (!published.left.empty()) events_.send({{"event", "note"}, {"text", published.left}});
   return published.seconds;
 }
@@ -375,14 +379,32 @@ Result<void> Checkpoints::complete() {
   return {};
 }
 
+/// Collective: rank 0 knows what became of it.
+Result<bool> Checkpoints::has_kept(int steps) {
+  if (last_step_ != steps) return false;
+  bool kept = report_.why_no_last.empty();
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&kept, 1)), 0, label::kCheckpoint));
+  return kept;
+}
+
 Result<void> Checkpoints::finish(OwnedState& state, const FlatParameters& flat, const Progress& progress) {
   if (!active()) return {};
   REMUDA_TRY(complete());
-  if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
+  if (progress.optimizer_steps == 0) return {};
+  double pause_s = pause_s_;
+  for (int tries = 1; tries <= kWriteTries; ++tries) {
+    REMUDA_ASSIGN(const bool is_kept, has_kept(progress.steps));
+    if (is_kept) return {};
+    if (tries > 1) {
+      const std::string again = fmt::format("tries the last checkpoint again in {:.1f} s", pause_s);
+      if (is_first()) events_.send({{"event", "note"}, {"text", again}});
+      steady_clock().sleep_s(pause_s);
+      pause_s *= 2;
+    }
     REMUDA_TRY(begin(state, flat, progress, false));
     REMUDA_TRY(wait_for_all());
+    if (published_.valid()) take_published();
   }
-  if (published_.valid()) take_published();
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/write_again.h"
 #include "checkpoint/image.h"
 #include "checkpoint/pieces.h"
 #include "checkpoint/store.h"
@@ -53,9 +54,9 @@ void set_missed(OwnedState& state, const FlatParameters& flat, Model& model, con
 class Checkpoints {
  public:
   /// All of them outlive it. Where the job names no folder, all of it does nothing. `is_claimed`: the folder is this
-  /// run's already.
+  /// run's already. `pause_s`: before the last one is tried again, where it could not be written.
   Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-              torch::Device device, uint64_t samples, bool is_claimed = false);
+              torch::Device device, uint64_t samples, bool is_claimed = false, double pause_s = kWritePause_s);
   /// Gives up what is being written, and waits for its thread.
   ~Checkpoints();
 
@@ -91,7 +92,7 @@ class Checkpoints {
   Result<void> after_step(const StepTotals& totals, OwnedState& state, const FlatParameters& flat,
                           const std::function<Progress()>& progress);
   /// Collective. At the end of a run: keeps the state unless it has been kept, and waits until that is done, which rank
-  /// 0 says from time to time.
+  /// 0 says from time to time. One that cannot be written is tried again (base/write_again.h).
   Result<void> finish(OwnedState& state, const FlatParameters& flat, const Progress& progress);
 
   /// Collective, between two steps: waits until the one that is being written is whole, where one is.
@@ -132,6 +133,7 @@ class Checkpoints {
     double seconds = 0;  ///< from the first copy until it was whole
     std::string failed;  ///< why it is none; empty: it is one
     std::string left;    ///< what could not be removed after it
+    bool beside = true;  ///< the training went on meanwhile
   };
 
   bool active() const { return !job_.checkpoint.folder.empty(); }
@@ -141,6 +143,7 @@ class Checkpoints {
   Result<void> conclude();
   void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
   double take_published();
+  Result<bool> has_kept(int steps);
   Result<void> wait_for_all();
   Result<int> newest_of_own();
   Result<std::vector<checkpoint::Stored>> candidates(const Wanted& wanted);
@@ -174,6 +177,7 @@ class Checkpoints {
   const uint64_t samples_;
 
   const bool is_claimed_;
+  const double pause_s_;
   bool goes_on_ = false;                    ///< the run has lost a rank, which may still hold the claim
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0, unless it is claimed
   /// On rank 0: those to go on from where newer ones are damaged, in the order of their steps.

@@ -293,18 +293,24 @@ TEST_F(CheckpointsTest, ARunGoesOnWithoutOneThatCannotBeWritten) {
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
   EXPECT_EQ(finished.report.checkpoints.written, 0);
-  EXPECT_GE(finished.report.checkpoints.failed, 1);
+  EXPECT_GE(finished.report.checkpoints.failed, kWriteTries);
+  ASSERT_EQ(finished.report.unwritten.size(), 1u) << "the last one";
+  EXPECT_EQ(finished.report.unwritten[0].output, "checkpoint");
+  EXPECT_THAT(finished.report.unwritten[0].why, ::testing::HasSubstr(job_.checkpoint.folder));
+  EXPECT_GT(finished.report.unwritten[0].bytes, 0u) << "of all ranks";
   EXPECT_TRUE(finished.parameters.equal(whole.parameters));
 }
 
-TEST_F(CheckpointsTest, WhatOneRankCannotWriteTakesNoRoom) {
+TEST_F(CheckpointsTest, TheLastOneIsTriedAgainWhereOneRankCouldNotWriteIt) {
   job_.train.max_steps = 2;
   const std::string folder = checkpoint::place_of(job_.checkpoint.folder, 2).folder;
   fs::create_directories(fs::path(folder) / checkpoint::file_of_rank(1));  // in the way of a file
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
   EXPECT_EQ(finished.report.checkpoints.failed, 1);
-  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_EQ(finished.report.checkpoints.written, 1) << "as nothing was left in the way of it";
+  EXPECT_TRUE(finished.report.unwritten.empty());
+  EXPECT_TRUE(checkpoint::verify(checkpoint::place_of(job_.checkpoint.folder, 2)));
 }
 
 // Whoever goes on does not know of it.

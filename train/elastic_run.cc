@@ -88,7 +88,8 @@ Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& 
   }
   REMUDA_ASSIGN(session.trainer, Trainer::create(*session.job, *session.communicator, events_, leave_, options));
   if (session.communicator->rank() == 0) {
-    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(*session.job, session.trainer->model()));
+    REMUDA_ASSIGN(RunOutputs created,
+                  RunOutputs::create(*session.job, session.trainer->model(), options_.write_pause_s));
     session.outputs.emplace(std::move(created));
   }
   return session;
@@ -144,6 +145,7 @@ Result<bool> ElasticRun::work() {
   REMUDA_TRY(say_farewell(*session_->communicator));
   const std::string useless = report->not_finite();
   if (!has_launcher && !was_stopped_ && !useless.empty()) return failed(useless);
+  if (!has_launcher && !report->unwritten.empty()) return failed(job::unwritten_text(report->unwritten));
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "train/run_outputs.h"
 
 #include <cmath>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 #include "base/testing/scratch_folder.h"
@@ -52,6 +53,44 @@ TEST(RunOutputs, ThatAreNotFiniteReplaceNothing) {
   EXPECT_FALSE(report.weights);
   EXPECT_FALSE(report.sample);
   EXPECT_EQ(report.sample_missing, "the test loss is nan at the end");
+}
+
+/// What became of the weights of a model whose folder was removed; `again`: and made again before they are written.
+RunReport weights_in_a_new_folder(const ScratchFolder& folder, bool again) {
+  const testing::ModelCase gpt = testing::model_cases()[2];
+  const auto model = testing::make_seeded(gpt, torch::kFloat);
+  job::TrainJob job;
+  std::filesystem::create_directory(folder.path("out"));
+  job.output.weights = folder.path("out/trained.safetensors");
+  auto outputs = RunOutputs::create(job, *model, /*pause_s=*/0.001);
+  std::filesystem::remove_all(folder.path("out"));
+  if (again) std::filesystem::create_directory(folder.path("out"));
+  RunReport report;
+  report.steps = 1;
+  const auto written = outputs->write(*model, report, Events(-1));
+  EXPECT_TRUE(written) << written.error().message;
+  return report;
+}
+
+TEST(RunOutputs, WeightsAreTriedAgain) {
+  const ScratchFolder folder;
+  const RunReport report = weights_in_a_new_folder(folder, true);
+  EXPECT_TRUE(report.weights);
+  EXPECT_TRUE(report.unwritten.empty());
+  EXPECT_TRUE(folder.has("out/trained.safetensors"));
+}
+
+TEST(RunOutputs, WeightsThatCannotBeWrittenAreInTheReport) {
+  const ScratchFolder folder;
+  const RunReport report = weights_in_a_new_folder(folder, false);
+  EXPECT_FALSE(report.weights);
+  const Json json = to_json(report);
+  ASSERT_EQ(json["unwritten"].size(), 1u);
+  EXPECT_EQ(json["unwritten"][0]["output"], "weights");
+  EXPECT_EQ(json["unwritten"][0]["why"],
+            "cannot write " + folder.path("out/trained.safetensors") + ": there is no folder " + folder.path("out"));
+  EXPECT_GT(json["unwritten"][0]["bytes"], 4000);
+  EXPECT_FALSE(json.contains("weights"));
 }
 
 }  // namespace

@@ -262,6 +262,7 @@ Json to_json(const RunReport& report) {
   if (report.weights)
     json["weights"] = {
         {"format", report.weights->format}, {"tensors", report.weights->tensors}, {"bytes", report.weights->bytes}};
+  for (const job::Unwritten& one : report.unwritten) json["unwritten"].push_back(job::to_json(one));
   if (!report.history.is_null()) json["history"] = report.history;
   if (!report.profile.is_null()) json["profile"] = report.profile;
   if (report.sample) json["sample"] = *report.sample;

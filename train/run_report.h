@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "compress/choose.h"
 #include "job/train_job.h"
+#include "job/unwritten.h"
 #include "train/checkpoint_report.h"
 #include "train/evaluate.h"
 #include "train/exchange_log.h"
@@ -172,6 +173,7 @@ struct RunReport {
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
   std::optional<WrittenWeights> weights;  ///< where the job asked for them, and there is what to write
+  std::vector<job::Unwritten> unwritten;  ///< outputs that the job asked for, and that could not be written
   Json history;                           ///< of its steps, in a bounded number of points; see run_history.h
   Json profile;                           ///< of some steps, where the job asked for it, or null; see step_profile.h
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it

@@ -94,4 +94,12 @@ void StepLog::finish() {
   if (untimed_) show(*std::exchange(untimed_, std::nullopt), nullptr);
 }
 
+std::vector<job::Unwritten> StepLog::unwritten() const {
+  std::vector<job::Unwritten> all;
+  if (const std::string& why = step_times_.why_ended(); !why.empty()) all.push_back({"step_times", why});
+  if (tensorboard_ && !tensorboard_->why_ended().empty())
+    all.push_back(job::unwritten("tensorboard", tensorboard_->why_ended(), job_.output.tensorboard));
+  return all;
+}
+
 }  // namespace remuda::train

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "job/unwritten.h"
 #include "train/evaluate.h"
 #include "train/run_history.h"
 #include "train/step_times_file.h"
@@ -42,6 +43,8 @@ class StepLog {
   void evaluated(int step, const Evaluation& test);
   /// What is left of the last step.
   void finish();
+  /// Files that ended before the run did.
+  std::vector<job::Unwritten> unwritten() const;
 
   const Kept& kept() const { return kept_; }
   /// The run has lost ranks, or others have joined it: goes on with what was kept of it before. See

@@ -1,8 +1,10 @@
 #include "train/step_log.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/testing/scratch_folder.h"
 
 namespace remuda::train {
@@ -34,6 +36,19 @@ TEST(StepLog, TimesBelongToTheStepBeforeAndCountOnce) {
   const Json history = log.kept().history.to_json();
   EXPECT_EQ(history["loss"], Json({2.5}));
   EXPECT_EQ(history["share"][0][0], 0.75);
+}
+
+TEST(StepLog, FilesThatEndedBeforeTheRunAreUnwritten) {
+  const job::TrainJob job = job_of_two();
+  const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  StepLog log(job, 0, full.get());
+  EXPECT_TRUE(log.unwritten().empty());
+  ::testing::internal::CaptureStderr();
+  log.begin({{}, {}});
+  ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(log.unwritten().size(), 1u);
+  EXPECT_EQ(log.unwritten()[0].output, "step_times");
+  EXPECT_EQ(log.unwritten()[0].why, "cannot write the step times: No space left on device");
 }
 
 TEST(StepLog, OtherRanksKeepNothing) {

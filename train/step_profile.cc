@@ -152,7 +152,9 @@ Result<void> StepProfile::gather_trace() {
   if (written) written = file_->commit();
   file_.reset();
   if (written) report_["trace"] = job_.output.trace;
-  if (!written) std::cerr << "there is no trace: " << written.error().message << std::endl;
+  if (written) return {};
+  why_no_trace_ = written.error().message;
+  std::cerr << "there is no trace: " << why_no_trace_ << std::endl;
   return {};
 }
 

@@ -44,6 +44,8 @@ class StepProfile {
   /// On rank 0, once it is there, finish() at the latest: docs/run-report.md says what is in it. Null where the job
   /// asks for no profile.
   const Json& report() const { return report_; }
+  /// Why there is no trace; empty: there is one, or nobody asked for it.
+  const std::string& why_no_trace() const { return why_no_trace_; }
 
  private:
   bool records(int steps_before) const;
@@ -72,6 +74,7 @@ class StepProfile {
   int recorded_ = 0;
   bool begun_ = false, published_ = false;
   Json report_;
+  std::string why_no_trace_;
 };
 
 }  // namespace remuda::train

@@ -23,7 +23,8 @@ void StepTimesFile::write(const std::string& line) {
   if (!active()) return;
   const auto written = write_all(fd_, line + "\n", "the step times");
   if (written) return;
-  std::cerr << "the step times end here: " << written.error().message << std::endl;
+  why_ended_ = written.error().message;
+  std::cerr << "the step times end here: " << why_ended_ << std::endl;
   fd_ = -1;
 }
 

@@ -86,7 +86,8 @@ void TensorBoardFile::add(int64_t step, double wall_s, std::span<const Scalar> s
   if (!file_ || scalars.empty()) return;
   const auto written = write_all(file_.get(), tf_record(event_of(step, wall_s, scalars)), path_);
   if (written) return;
-  std::cerr << "what TensorBoard shows ends here: " << written.error().message << std::endl;
+  why_ended_ = written.error().message;
+  std::cerr << "what TensorBoard shows ends here: " << why_ended_ << std::endl;
   file_.reset();
 }
 

@@ -70,6 +70,7 @@ Result<RunReport> Trainer::run() {
   if (!log_.kept().history.empty()) report_.history = log_.kept().history.to_json();
   report_.share_changes = balancer_.changes();
   report_.checkpoints = checkpoints_in_all();
+  report_unwritten();
   report_sharded();
   report_left_out();
   report_exchange();
@@ -78,6 +79,18 @@ Result<RunReport> Trainer::run() {
   if (const auto again = measure_again(report_.seconds); !again && again.error().kind != ErrorKind::lost_peer)
     return tl::unexpected(again.error());
   return report_;
+}
+
+/// What the run was asked for, and could not leave; its outputs after the last step are still to come.
+void Trainer::report_unwritten() {
+  if (!is_first()) return;
+  report_.unwritten = log_.unwritten();
+  if (const std::string& why = profile_.why_no_trace(); !why.empty())
+    report_.unwritten.push_back(job::unwritten("trace", why, job_.output.trace));
+  const CheckpointReport& kept = report_.checkpoints;
+  if (!kept.why_no_last.empty())
+    report_.unwritten.push_back(
+        job::unwritten("checkpoint", kept.why_no_last, job_.checkpoint.folder, kept.last_bytes));
 }
 
 void Trainer::report_sharded() {

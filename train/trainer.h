@@ -59,12 +59,13 @@ struct Inheritance {
 };
 
 struct TrainerOptions {
-  torch::Device device = torch::kCPU;  ///< what this rank computes on
-  int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
-  double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
-  bool folder_is_claimed = false;      ///< that of the checkpoints, for all ranks of the run
-  double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
-  Inheritance inherited;               ///< the run goes on with other ranks than before
+  torch::Device device = torch::kCPU;    ///< what this rank computes on
+  int step_times_fd = -1;                ///< rank 0 writes the times of each step there; see step_times_file.h
+  double measure_again_after_s = 60;     ///< a run that took longer measures each device alone again at its end
+  bool folder_is_claimed = false;        ///< that of the checkpoints, for all ranks of the run
+  double room_bytes = 0;                 ///< that tensors may take in all; 0: what is free on the device
+  Inheritance inherited;                 ///< the run goes on with other ranks than before
+  double write_pause_s = kWritePause_s;  ///< before what could not be written at the end is tried again
   /// For tests, on rank 0: parts of the state that ranks are to own after that step; empty: as they are.
   std::function<std::vector<double>(int step)> moves_state;
   std::function<bool()> has_candidate;  ///< rank 0: whether a rank waits that may join; empty: never
@@ -103,6 +104,7 @@ class Trainer {
           std::optional<Samples> test, std::unique_ptr<Model> model, std::unique_ptr<NormExchange> norms);
   WaitHooks waits_in_step();
   void report_sharded();
+  void report_unwritten();
   Result<void> prepare();
   Result<void> prepare_feed();
   Result<void> find_least_part();

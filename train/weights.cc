@@ -220,7 +220,7 @@ std::vector<std::string> names_of(Model& model, const std::vector<torch::Tensor>
 
 uint64_t bytes_of(const std::vector<NamedTensor>& tensors) {
   uint64_t bytes = 0;
-  for (const Slot& slot : slots_of(tensors)) bytes += uint64_t(slot.tensor.numel()) * slot.tensor.element_size();
+  for (const Slot& slot : slots_of(tensors)) bytes += slot.names.size() * slot.tensor.nbytes();
   return bytes;
 }
 

@@ -45,7 +45,7 @@ class KeptRuns : public ::testing::Test {
     const std::atomic<bool> leaving = leave;
     const Events events(-1);
     comm::run_ranks(int(job_.devices.size()), transport_, [&](comm::Communicator& communicator) {
-      const auto trainer = Trainer::create(job_, communicator, events, leaving);
+      const auto trainer = Trainer::create(job_, communicator, events, leaving, {.write_pause_s = 0.001});
       const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
       if (communicator.rank() != 0) return;
       if (!report) {
