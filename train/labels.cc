@@ -1,88 +1,58 @@
 #include "train/labels.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace remuda::train::label {
 namespace {
 
-constexpr const char* name_of_label(uint32_t label) {
-  switch (label) {
-    case kStructure:
-      return "the shapes of the models";
-    case kOrder:
-      return "the order of gradients";
-    case kValues:
-      return "rank 0's parameters";
-    case kReports:
-      return "the reports of a step";
-    case kCollectives:
-    case kStuck:
-      return "the devices' own library";
-    case kMemory:
-    case kNeeds:
-      return "the memory of devices";
-    case kPrecision:
-      return "what devices compute in";
-    case kHash:
-    case kKernels:
-      return "a comparison of the parameters";
-    case kAloneTurn:
-    case kAloneTimes:
-    case kMeasureAgain:
-      return "the speed of devices";
-    case kShares:
-      return "new shares";
-    case kEvaluation:
-      return "an evaluation";
-    case kBufferWeights:
-    case kBuffers:
-      return "the mean of buffers";
-    case kTotals:
-      return "the totals of the run";
-    case kImageCache:
-      return "the memory for images";
-    case kClock:
-    case kProfile:
-      return "a profile";
-    case kCheckpoint:
-      return "a checkpoint";
-    case kCopies:
-      return "a buddy's copy";
-    case kCompression:
-      return "packed gradients";
-    case kLoss:
-    case kAssembly:
-      return "the loss of a rank";
-    case kFarewell:
-      return "the end of the run";
-    case kJoin:
-      return "a rank that joins";
-    case kUserSum:
-      return "Group::sum";
-    case kUserBarrier:
-      return "Group::barrier";
-    case kFeed:
-      return "batches of other ranks";
-    case kLoader:
-      return "a DataLoader";
-    case kOptions:
-      return "the options of a DataParallel";
-    case kNorms:
-    case kNormPiece:
-      return "a batch norm";
-    case kBlockPass:
-    case kLentBlock:
-      return "a block of the model";
-    default:
-      return label >= kFirstNorm ? "a batch norm" : nullptr;
-  }
-}
+constexpr std::pair<uint32_t, const char*> kNames[] = {{kStructure, "the shapes of the models"},
+                                                       {kOrder, "the order of gradients"},
+                                                       {kValues, "rank 0's parameters"},
+                                                       {kReports, "the reports of a step"},
+                                                       {kCollectives, "the devices' own library"},
+                                                       {kStuck, "the devices' own library"},
+                                                       {kMemory, "the memory of devices"},
+                                                       {kNeeds, "the memory of devices"},
+                                                       {kPrecision, "what devices compute in"},
+                                                       {kHash, "a comparison of the parameters"},
+                                                       {kKernels, "a comparison of the parameters"},
+                                                       {kAloneTurn, "the speed of devices"},
+                                                       {kAloneTimes, "the speed of devices"},
+                                                       {kMeasureAgain, "the speed of devices"},
+                                                       {kShares, "new shares"},
+                                                       {kEvaluation, "an evaluation"},
+                                                       {kBufferWeights, "the mean of buffers"},
+                                                       {kBuffers, "the mean of buffers"},
+                                                       {kTotals, "the totals of the run"},
+                                                       {kImageCache, "the memory for images"},
+                                                       {kClock, "a profile"},
+                                                       {kProfile, "a profile"},
+                                                       {kCheckpoint, "a checkpoint"},
+                                                       {kCopies, "a buddy's copy"},
+                                                       {kCompression, "packed gradients"},
+                                                       {kLoss, "the loss of a rank"},
+                                                       {kAssembly, "the loss of a rank"},
+                                                       {kFarewell, "the end of the run"},
+                                                       {kJoin, "a rank that joins"},
+                                                       {kUserSum, "Group::sum"},
+                                                       {kUserBarrier, "Group::barrier"},
+                                                       {kFeed, "batches of other ranks"},
+                                                       {kLoader, "a DataLoader"},
+                                                       {kOptions, "the options of a DataParallel"},
+                                                       {kNorms, "a batch norm"},
+                                                       {kNormPiece, "a batch norm"},
+                                                       {kBlockPass, "a block of the model"},
+                                                       {kLentBlock, "a block of the model"},
+                                                       {kFirstNorm, "a batch norm"}};
 
 }  // namespace
 
 std::string text_of(uint32_t label) {
-  if (const char* const name = name_of_label(label)) return name;
-  return fmt::format("bucket {}", label);
+  const auto* const found =
+      std::ranges::find(kNames, std::min<uint32_t>(label, kFirstNorm), &std::pair<uint32_t, const char*>::first);
+  return found == std::end(kNames) ? fmt::format("bucket {}", label) : found->second;
 }
 
 }  // namespace remuda::train::label
