@@ -116,9 +116,9 @@ TEST_P(CompanySuite, RanksThatDisagreeOnThePartsAreBothNamed) {
   ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::failed);
-    EXPECT_THAT(error.message,
-                HasSubstr(" and rank 1 are at reduce_scatter #2 of float32 (label 0, 4000 bytes), but divide the "
-                          "values among the ranks in unlike ways"));
+    EXPECT_THAT(error.message, HasSubstr("rank 1 "));
+    EXPECT_THAT(error.message, HasSubstr(" are at reduce_scatter #2 of float32 (label 0, 4000 bytes), but divide the "
+                                         "values among the ranks in unlike ways"));
   }
 }
 
@@ -173,9 +173,9 @@ TEST_P(CompanySuite, RanksThatSplitIntoOtherListsAreBothNamed) {
   ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::failed);
-    EXPECT_THAT(error.message, HasSubstr("rank 1 is at split #1 (label 4, 1 ranks from rank 1 on, list "));
-    EXPECT_THAT(error.message, HasSubstr(fmt::format("is at split #1 (label 4, {} ranks from rank {} on, list ",
-                                                     ranks(), ranks() - 1)));
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at split #1 (label 4, 1 ranks from rank 1 on)"));
+    EXPECT_THAT(error.message,
+                HasSubstr(fmt::format("is at split #1 (label 4, {} ranks from rank {} on)", ranks(), ranks() - 1)));
   }
 }
 
