@@ -22,6 +22,7 @@ constexpr std::pair<uint32_t, const char*> kNames[] = {{kStructure, "the shapes 
                                                        {kAloneTimes, "the speed of devices"},
                                                        {kMeasureAgain, "the speed of devices"},
                                                        {kShares, "new shares"},
+                                                       {kStateMove, "a move of the state"},
                                                        {kEvaluation, "an evaluation"},
                                                        {kBufferWeights, "the mean of buffers"},
                                                        {kBuffers, "the mean of buffers"},
