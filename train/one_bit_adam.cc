@@ -33,17 +33,19 @@ Result<std::unique_ptr<CompressedOptimizer>> OneBitAdam::create(Engine& engine, 
 
 Result<void> OneBitAdam::open(OwnedState& warm) {
   REMUDA_TRY(connect(2, false));
-  const size_t count = engine_.flat.layout().count();
+  const size_t count = engine_.flat.layout().extent();
   if (!is_alone_on_host()) packed_.resize(compress::packed_bytes(count));
   if (leaders()) {
     REMUDA_ASSIGN(sum_, compress::OneBitSum::create(*leaders(), count));
   }
   REMUDA_TRY(take_over(warm));
   if (steps() == 0) return {};
-  const std::vector<size_t>& offsets = engine_.flat.layout().offsets();
-  for (size_t i = 0; i + 1 < offsets.size(); ++i)  // one that never had a gradient has no variance, whatever divides it
-    compress::invert_root(part(inverse_root(), {offsets[i], offsets[i + 1]}),
+  const FlatLayout& layout = engine_.flat.layout();
+  for (size_t i = 0; i < layout.parameters(); ++i) {  // what never had a gradient has no variance, whatever divides it
+    const size_t end = i + 1 < layout.parameters() ? layout.offset(i + 1) : layout.extent();  // with its padding
+    compress::invert_root(part(inverse_root(), {layout.offset(i), end}),
                           1 - power(rule_.beta2, std::max<int64_t>(1, counts().of(i))), rule_.epsilon);
+  }
   compress::divide(direction(), inverse_root());
   return {};
 }
@@ -94,7 +96,7 @@ void OneBitAdam::owe(std::span<const float> all) {
 }
 
 size_t OneBitAdam::owed_bytes() const {
-  const size_t count = engine_.flat.layout().count();
+  const size_t count = engine_.flat.layout().extent();
   return (count + count / size_t(hosts())) * sizeof(float);
 }
 

@@ -7,7 +7,7 @@
 namespace remuda::train {
 
 ParameterSteps::ParameterSteps(const FlatLayout& layout)
-    : layout_(&layout), missed_(layout.offsets().size() - 1), used_(missed_.size(), 1) {}
+    : layout_(&layout), missed_(layout.parameters()), used_(missed_.size(), 1) {}
 
 void ParameterSteps::begin(const std::vector<char>& used) {
   REMUDA_CHECK(used.empty() || used.size() == missed_.size(), "each parameter was used, or not");
@@ -19,15 +19,15 @@ void ParameterSteps::begin(const std::vector<char>& used) {
 }
 
 std::vector<ParameterSteps::Run> ParameterSteps::runs(size_t bucket, int rank) const {
-  const std::vector<size_t>& offsets = layout_->offsets();
   std::vector<Run> runs;
   for (const Piece& piece : layout_->pieces(bucket, rank)) {
     const size_t pieces_begin = runs.size();
-    auto i = size_t(std::ranges::upper_bound(offsets, piece.range.begin) - offsets.begin() - 1);
-    for (; i < missed_.size() && offsets[i] < piece.range.end; ++i) {
-      const comm::Chunk range{std::max(piece.range.begin, offsets[i]), std::min(piece.range.end, offsets[i + 1])};
+    for (size_t i = layout_->parameter_at(piece.range.begin);
+         i < missed_.size() && layout_->offset(i) < piece.range.end; ++i) {
+      const size_t end = layout_->offset(i) + layout_->size(i);
+      const comm::Chunk range{std::max(piece.range.begin, layout_->offset(i)), std::min(piece.range.end, end)};
       const int64_t step = used_[i] ? of(i) : 0;
-      if (range.size() == 0) continue;
+      if (range.begin >= range.end) continue;
       if (runs.size() > pieces_begin && runs.back().step == step)
         runs.back().range.end = range.end;
       else
@@ -40,7 +40,7 @@ std::vector<ParameterSteps::Run> ParameterSteps::runs(size_t bucket, int rank) c
 std::vector<comm::Chunk> ParameterSteps::idle() const {
   std::vector<comm::Chunk> ranges;
   for (size_t i = 0; i < used_.size(); ++i)
-    if (!used_[i]) ranges.push_back({layout_->offsets()[i], layout_->offsets()[i + 1]});
+    if (!used_[i]) ranges.push_back({layout_->offset(i), layout_->offset(i) + layout_->size(i)});
   return ranges;
 }
 
