@@ -138,7 +138,8 @@ std::string summary_text(const Json& report) {
   text += checkpoints_line(report) + weights_line(report);
   for (const std::string& why :
        {loss_text(report), join_text(report), roles_text(report), left_out_text(report), efficiency_text(report),
-        memory_text(report), batch_norm_text(report), compression_text(report), bottleneck_text(report)})
+        memory_text(report), unregistered_text(report), batch_norm_text(report), compression_text(report),
+        bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);
