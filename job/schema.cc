@@ -192,6 +192,11 @@ std::vector<Key> arithmetic_keys() {
        optional,
        {},
        "try the algorithms of convolutions first, on GPUs; for input of one size"},
+      {"train.deterministic",
+       choice<Switch>({"off", "on"}, MEMBER(train.deterministic)),
+       optional,
+       {},
+       "the same run gives the same bits on GPUs, too, at the cost of speed; operators that cannot are refused"},
   };
 }
 

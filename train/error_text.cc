@@ -5,6 +5,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <ranges>
+#include <torch/version.h>
 #include <vector>
 
 #include "base/text.h"
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::string_view kHere = "<--- HERE";
 constexpr size_t kLongestCode = 120;
+/// After the operator's name, since 1.7.
+constexpr std::string_view kNotDeterministic = " does not have a deterministic implementation";
 
 std::string trimmed(const std::string& line, const char* ends) {
   const size_t first = line.find_first_not_of(' ');
@@ -73,11 +76,22 @@ std::string place_in(const std::vector<std::string>& lines) {
   return "";
 }
 
+/// Of an operator that has no kernel which train.deterministic allows, what to do about it; other causes as they are.
+std::string advised(const std::string& cause) {
+  const size_t end = cause.find(kNotDeterministic);
+  if (end == std::string::npos) return cause;
+  const std::string before = cause.substr(0, end);
+  return fmt::format(
+      "{} has no kernel on this device that gives the same bits each time (libtorch {}); leave "
+      "train.deterministic out",
+      before.substr(before.rfind(' ') + 1), TORCH_VERSION);
+}
+
 }  // namespace
 
 std::string sentence_in(std::string_view text) {
   const std::vector<std::string> lines = split(std::string(text), '\n');
-  const std::string cause = cause_in(lines), place = place_in(lines);
+  const std::string cause = advised(cause_in(lines)), place = place_in(lines);
   return place.empty() ? cause : fmt::format("{} ({})", cause, place);
 }
 

@@ -55,7 +55,7 @@ std::string LocalStep::why_too_few(const Batch& few) {
     if (!were_numbers || !scores.isfinite().all().item<bool>()) return "";  // there are other reasons
   } catch (const std::exception& error) {
     if (is_out_of_memory(error)) return "";  // which is found out, and said, where it is measured
-    return first_line(error);
+    return sentence_of(error);
   }
   return !are_numbers() ? "one value for each channel has no variance" : "";
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "train/error_text.h"
+
 namespace remuda::train {
 namespace {
 
@@ -24,6 +26,20 @@ TEST(TorchCompat, WhatElseALibraryReportsIsNot) {
                            "CUDA error: rocblas_status_invalid_size when calling `rocblas_sgemm(...)`",
                            "CUDA error: device-side assert triggered"})
     EXPECT_FALSE(is_of_memory(text)) << text;
+}
+
+TEST(TorchCompat, AnOperatorThatIsNotDeterministicIsNamedInOneSentence) {
+  const bool before = at::globalContext().deterministicAlgorithms();
+  set_deterministic(at::globalContext(), true);
+  std::string sentence;
+  try {
+    torch::zeros({4}).put_(torch::zeros({1}, torch::kLong), torch::ones({1}));
+  } catch (const std::exception& error) {
+    sentence = sentence_of(error);
+  }
+  set_deterministic(at::globalContext(), before);
+  EXPECT_EQ(sentence, std::string("put_ has no kernel on this device that gives the same bits each time (libtorch ") +
+                          TORCH_VERSION + "); leave train.deterministic out");
 }
 
 }  // namespace

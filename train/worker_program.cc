@@ -91,6 +91,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
+  if (job.train.deterministic == job::Switch::on) use_one_cublas_workspace();
   bool is_ready = false;
   const auto connected = [&](int rank, bool may_leave_alone) {
     g_leaves_alone = may_leave_alone;

@@ -183,10 +183,11 @@ TEST(RunBottleneck, SlowerTogetherThanAloneSaysWhatToLeaveOut) {
   EXPECT_EQ(sentence(two),
             "Slower together than alone: cpu:0 alone makes 1370 samples/s, both together 918. cpu:1, with 312 alone, "
             "costs more than it gives: without it, by --devices cpu:0, there are about 49 % more samples/s.");
-  EXPECT_EQ(sentence(together(500, {100, 1000, 90.25})),
-            "Slower together than alone: cpu:1 alone makes 1000 samples/s, all 3 together 500. cpu:0, with 100 alone, "
-            "and cpu:2, with 90.2 alone, cost more than they give: without them, by --devices cpu:1, there are about 100 % "
-            "more samples/s.");
+  EXPECT_EQ(
+      sentence(together(500, {100, 1000, 90.25})),
+      "Slower together than alone: cpu:1 alone makes 1000 samples/s, all 3 together 500. cpu:0, with 100 alone, "
+      "and cpu:2, with 90.2 alone, cost more than they give: without them, by --devices cpu:1, there are about 100 % "
+      "more samples/s.");
   EXPECT_NE(limit_of(together(1340, {1370, 312})), Limit::devices) << "no more than what speeds differ by";
   EXPECT_EQ(bottleneck_json(two)["limit"], "devices");
 }

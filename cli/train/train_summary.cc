@@ -68,7 +68,7 @@ std::string weights_line(const Json& report) {
   const std::string file = report.contains("job") ? workers::text_field(report["job"], "output.weights") : "";
   if (file.empty()) return "";
   if (!report.contains("weights"))
-    return line("weights", report.contains("not_finite")                      ? "not written, as the loss is not finite"
+    return line("weights", report.contains("not_finite")                ? "not written, as the loss is not finite"
                            : workers::number_field(report, "steps") > 0 ? "not written"
                                                                         : "not written, as no step was made");
   const Json& weights = report["weights"];
@@ -136,10 +136,9 @@ std::string summary_text(const Json& report) {
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += checkpoints_line(report) + weights_line(report);
-  for (const std::string& why :
-       {loss_text(report), join_text(report), roles_text(report), left_out_text(report), efficiency_text(report),
-        memory_text(report), unregistered_text(report), batch_norm_text(report), compression_text(report),
-        bottleneck_text(report)})
+  for (const std::string& why : {loss_text(report), join_text(report), roles_text(report), left_out_text(report),
+                                 efficiency_text(report), memory_text(report), unregistered_text(report),
+                                 batch_norm_text(report), compression_text(report), bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);

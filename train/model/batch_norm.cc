@@ -141,8 +141,7 @@ Tensor local_batch_norm(const NormTensors& tensors, const torch::nn::BatchNormOp
 }
 
 void BatchNormImpl::synchronize(NormExchange& exchange) {
-  synchronized_ = std::make_shared<SynchronizedNorm>(
-      exchange, [this] { return tensors(); }, options);
+  synchronized_ = std::make_shared<SynchronizedNorm>(exchange, [this] { return tensors(); }, options);
   exchange.add(*synchronized_);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/error_text.h"
 
 namespace remuda::train {
 namespace {
@@ -32,7 +33,8 @@ TEST(BatchNorms, OneValueForEachChannelIsRefusedAndLeavesStatisticsAsTheyAre) {
       norm->forward(some_input(1, 1));
       ADD_FAILURE() << "it has no variance";
     } catch (const c10::Error& error) {
-      EXPECT_EQ(first_line(error), "expected more than 1 value per channel when training, got input size [1, 3, 1, 1]");
+      EXPECT_EQ(sentence_of(error),
+                "expected more than 1 value per channel when training, got input size [1, 3, 1, 1]");
     }
     EXPECT_TRUE(norm->running_mean.equal(mean) && norm->running_var.equal(variance));
     EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);

@@ -157,8 +157,7 @@ class ScriptModel final : public Model {
     size_t number = 0;  // of those that are watched
     for (size_t i = 0; i < blocks_.size(); ++i) {
       if (watch_ && !blocks_[i].own.empty())
-        x = watched(
-            *watch_, number++, [&, i](const torch::Tensor& in) { return run(i, in); }, x.toTensor());
+        x = watched(*watch_, number++, [&, i](const torch::Tensor& in) { return run(i, in); }, x.toTensor());
       else
         x = i < recomputed_ ? run(i, x.toTensor()) : blocks_[i].chain(std::move(x));
     }

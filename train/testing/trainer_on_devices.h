@@ -5,6 +5,7 @@
 #include <torch/script.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/error_text.h"
 #include "train/testing/data_files.h"
 #include "train/testing/standin/standin.h"
 #include "train/trainer.h"
@@ -58,7 +59,7 @@ class TrainerOnDevices : public ::testing::Test {
     try {
       return run();
     } catch (const std::exception& error) {
-      return failed(first_line(error));
+      return failed(sentence_of(error));
     }
   }
 
