@@ -20,8 +20,8 @@ except ImportError:
     print("this Python has no PyTorch (the package python3-torch)")
     sys.exit(77)
 
+from oracle import models
 from oracle.cases import CASES, Case
-from oracle.models import PADDING
 from oracle.samples import batches, images, token_windows
 from oracle.training import Oracle
 from safetensors_file import read, write
@@ -38,7 +38,7 @@ def job_text(case: Case) -> str:
     model = {**case.key, "weights": "start.safetensors"} if case.key else {"path": "model.pt", "loss": case.loss}
     data = {"train.images": "images", "train.labels": "labels"}
     if case.data == "tokens":
-        data = {"format": "tokens", "train": "tokens", "context": 7, "padding": PADDING}
+        data = {"format": "tokens", "train": "tokens", "context": 7, "padding": models.PADDING}
     train = dict(case.train)
     if case.oracle.get("bf16"):
         train["precision"] = "bf16"
@@ -63,8 +63,7 @@ class Errors:
         if sorted(learned) != sorted(expected):
             self.wrong = f"the file has the tensors {sorted(learned)}, not {sorted(expected)}"
             return
-        buffers = ("running_mean", "running_var", "num_batches_tracked") if case.only_parameters else ()
-        for name in (one for one in expected if not one.endswith(buffers)):
+        for name in expected:
             before, right, mine = (one[name].double().clone() for one in (start, expected, learned))
             if case.spared and name.endswith(case.spared[0]):
                 mine[case.spared[1]] = right[case.spared[1]]
@@ -115,12 +114,12 @@ def errors_of(case: Case) -> Errors:
         inputs = inputs.double() if inputs.is_floating_point() else inputs
     start = {name: value.clone() for name, value in model.state_dict().items()}
     steps = list(batches(inputs, targets, case.train))
-    oracle = Oracle(model, case.train, len(steps), loss=case.loss, padding=PADDING if case.data == "tokens" else None,
+    oracle = Oracle(model, case.train, len(steps), loss=case.loss, padding=models.PADDING if case.data == "tokens" else None,
                     cut=case.cut if case.matters_how_it_is_cut() else None, **case.oracle)
     errors = Errors(case, start, oracle.learn(steps), learned)
     if (report["steps"], report["skipped_steps"]) != (len(steps), oracle.skipped):
         errors.wrong = f"{report['steps']} steps, {report['skipped_steps']} of them skipped; {len(steps)}, {oracle.skipped}"
-    if case.data == "white" and not 0 < oracle.skipped < len(steps):
+    if case.model is models.skipping and not 0 < oracle.skipped < len(steps):
         errors.wrong = "no step was skipped, or all"
     return errors
 

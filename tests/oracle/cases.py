@@ -37,7 +37,6 @@ class Case:
     micro_batch: int = 0
     oracle: dict = dataclasses.field(default_factory=dict)
     spared: tuple = ()  # a tensor, and which rows of it are not compared
-    only_parameters: bool = False  # buffers are not compared
     drops_ranks: bool = False  # one of the ranks has no samples
 
     def __post_init__(self):
@@ -89,6 +88,7 @@ CASES = {
         Case("adamw, decay", models.dense, 2, {**ADAMW, "weight_decay": 0.3}),
         Case("adamw, all", models.dense, 3, {**ADAMW, **ALL}, drops_ranks=True),
         Case("adamw, steps skipped", models.skipping, 2, {**ADAMW, **ALL}, data="white"),
+        Case("adamw, no gradient in some steps", models.seldom, 3, {**ADAMW, **ALL, "decay": "all"}, data="white"),
         Case("tokens with padding", models.tokens, 3, {**ADAMW, **ALL}, data="tokens"),
     ],
     "Memory": [
@@ -112,8 +112,7 @@ CASES = {
         Case("synchronized, accumulate", lambda: models.ResNet(4, "batch"), 2, count=48, memory={"accumulate": 2}, pieces=2,
              key={"name": "resnet", "width": 4, "norm": "batch"}, **RESNET),
         Case("micro-batches", models.normalised, 1, {**SGD, "learning_rate": 0.05}, micro_batch=4),
-        Case("micro-batches of two ranks", models.normalised, 2, {**SGD, "learning_rate": 0.05}, micro_batch=4,
-             only_parameters=True),
+        Case("micro-batches of two ranks", models.normalised, 2, {**SGD, "learning_rate": 0.05}, micro_batch=4),
     ],
     "ShortTypes": [
         Case("bf16", ranks=1, train=SGD, tolerance=BFLOAT16, oracle={"bf16": True}, count=48, **PLAIN_MLP),

@@ -29,6 +29,21 @@ class NotFinite(nn.Module):
         return images / (1 - (images.flatten(1).amin(1) > 0.99).any().to(images.dtype))
 
 
+class Seldom(nn.Module):
+    """With a parameter that only a batch with a white image in it uses, and one that none does."""
+
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Parameter(torch.ones(SIDE))
+        self.unused = nn.Parameter(torch.ones(3))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        white = (images.flatten(1).amin(1) > 0.99).to(images.dtype).view(-1, 1, 1, 1)
+        if bool(white.any()):
+            images = images + self.used * white
+        return images
+
+
 def dense(*more):
     """A Sequential, which remuda can recompute and shard block by block."""
     layers = [Pixels(), *more, nn.Flatten()]
@@ -42,6 +57,10 @@ def log_dense():
 
 def skipping():
     return dense(NotFinite())
+
+
+def seldom():
+    return dense(Seldom())
 
 
 def normalised():
