@@ -6,6 +6,7 @@
 
 #include "train/agreement.h"
 #include "train/labels.h"
+#include "train/missed_steps.h"
 
 namespace remuda::train {
 namespace {

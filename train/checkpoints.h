@@ -47,10 +47,6 @@ struct Progress {
   KeptBalance balance;                                    ///< on rank 0
 };
 
-/// Progress::missed_steps of a state, and back.
-std::vector<int64_t> missed_steps(const OwnedState& state, const FlatParameters& flat, Model& model);
-void set_missed(OwnedState& state, const FlatParameters& flat, Model& model, const std::vector<int64_t>& missed);
-
 class Checkpoints {
  public:
   /// All of them outlive it. Where the job names no folder, all of it does nothing. `is_claimed`: the folder is this

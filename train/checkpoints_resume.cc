@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "train/checkpoints.h"
 #include "train/device/random_state.h"
+#include "train/missed_steps.h"
 #include "train/weights.h"
 
 namespace remuda::train {

@@ -177,6 +177,38 @@ Json changes_json(const RunReport& report) {
   return json;
 }
 
+Json device_json(const DeviceReport& device, int micro_batch) {
+  Json json{{"id", device.device.use},
+            {"slowdown", device.device.slowdown},
+            {"role", job::role_word(device.device.role)},
+            {"precision", precision_name(device.precision)},
+            {"alone_measurements", device.alone_measurements},
+            {"share", device.share},
+            {"state_share", device.state_share},
+            {"samples", int64_t(device.samples)},
+            {"compute_s", device.compute_s},
+            {"data_wait_s", device.data_wait_s},
+            {"wait_s", device.wait_s},
+            {"recompute_s", device.recompute_s},
+            {"pieces", device.pieces},
+            {"oom_steps", int64_t(device.oom_steps)},
+            {"oom_evaluations", int64_t(device.oom_evaluations)},
+            {"memory", memory_json(device, micro_batch)}};
+  if (!device.alone_measurements.empty()) json["alone_samples_per_s"] = device.alone_samples_per_s();
+  if (device.unregistered.bytes > 0)
+    json["unregistered"] = {{"bytes", device.unregistered.bytes}, {"why", device.unregistered.why.data()}};
+  return json;
+}
+
+Json balance_json(const RunReport& report) {
+  Json json{{"policy", to_string(report.policy)}, {"decisions", Json::array()}, {"state_moves", report.state_moves}};
+  for (const auto& decision : report.decisions) json["decisions"].push_back(to_json(decision));
+  for (const LeftOutRank& one : report.left_out) json["left_out"].push_back(left_out_json(one));
+  if (report.least_samples > 1) json["least_samples"] = report.least_samples;
+  if (report.micro_batch > 0) json["micro_batch"] = report.micro_batch;
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const CompressionReport& report) {
@@ -198,40 +230,14 @@ Json to_json(const CompressionReport& report) {
 
 Json to_json(const RunReport& report) {
   Json devices = Json::array();
-  bool all_measured = true;
-  for (const auto& device : report.devices) {
-    devices.push_back({{"id", device.device.use},
-                       {"slowdown", device.device.slowdown},
-                       {"role", job::role_word(device.device.role)},
-                       {"precision", precision_name(device.precision)},
-                       {"alone_measurements", device.alone_measurements},
-                       {"share", device.share},
-                       {"state_share", device.state_share},
-                       {"samples", int64_t(device.samples)},
-                       {"compute_s", device.compute_s},
-                       {"data_wait_s", device.data_wait_s},
-                       {"wait_s", device.wait_s},
-                       {"recompute_s", device.recompute_s},
-                       {"pieces", device.pieces},
-                       {"oom_steps", int64_t(device.oom_steps)},
-                       {"oom_evaluations", int64_t(device.oom_evaluations)},
-                       {"memory", memory_json(device, report.micro_batch)}});
-    if (device.alone_measurements.empty())  // not known is not 0
-      all_measured = false;
-    else
-      devices.back()["alone_samples_per_s"] = device.alone_samples_per_s();
-    if (device.unregistered.bytes > 0)
-      devices.back()["unregistered"] = {{"bytes", device.unregistered.bytes}, {"why", device.unregistered.why.data()}};
-  }
-  Json decisions = Json::array();
-  for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
+  for (const DeviceReport& device : report.devices) devices.push_back(device_json(device, report.micro_batch));
+  const bool all_measured = std::ranges::none_of(
+      report.devices, [](const DeviceReport& device) { return device.alone_measurements.empty(); });
   Json json{{"devices", devices},
             {"communication_s", report.communication_s},
             {"share_changes", report.share_changes},
-            {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
+            {"balance", balance_json(report)},
             {"loss_per_epoch", report.loss_per_epoch}};
-  json["balance"]["state_moves"] = report.state_moves;
-  for (const LeftOutRank& one : report.left_out) json["balance"]["left_out"].push_back(left_out_json(one));
   if (report.steps > 0) json["balance_efficiency"] = report.balance_efficiency();
   if (all_measured) json["ideal_samples_per_s"] = report.ideal_samples_per_s();
   if (report.timed_s > 0) {
@@ -243,8 +249,6 @@ Json to_json(const RunReport& report) {
   json["skipped_steps"] = report.skipped_steps;
   if (const std::string why = report.not_finite(); !why.empty()) json["not_finite"] = why;
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
-  if (report.least_samples > 1) json["balance"]["least_samples"] = report.least_samples;
-  if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
   if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);
   json.update(changes_json(report));

@@ -245,35 +245,6 @@ void Trainer::add_compute(double seconds) {
   mine_.compute_s += seconds;
 }
 
-/// Before a step is repeated in which ranks ran out of memory: each of them computes its part in twice as many pieces
-/// from now on, or gets a smaller one where pieces are single samples or micro-batches. The same on all ranks.
-Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>& parts) {
-  ++report_.oom_steps;
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    if (!(totals.status[rank] & kOutOfMemory)) continue;
-    if (rank == communicator_.rank()) ++mine_.oom_steps;
-    if (!memory_.cut(rank, parts[rank])) REMUDA_TRY(shrink_share(rank));
-  }
-  return {};
-}
-
-/// The rank gets less, the others more.
-Result<void> Trainer::shrink_share(int rank) {
-  const int share = shares_[rank], unit = share_unit();
-  const std::string who = fmt::format("rank {} ({}) ran out of memory", rank, job_.devices[rank].use);
-  if (share <= least_)
-    return failed(
-        fmt::format("{} with {}; use a smaller model", who,
-                    least_ == 1 ? "a single sample" : fmt::format("{} samples, the fewest that it takes", least_)));
-  const auto decision = balancer_.limit(report_.steps, rank, share * 3 / 4);
-  if (!decision && job_.train.micro_batch > 0)
-    return failed(fmt::format("{} in micro-batches of {} samples; use a smaller train.micro_batch", who, unit));
-  if (!decision) return tl::unexpected(decision.error());
-  record(*decision);
-  shares_ = balancer_.shares();
-  return communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares);
-}
-
 Result<void> Trainer::apply(const ReducedStep& step) {
   ++report_.steps;
   const auto& totals = step.totals;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "train/agreement.h"
 #include "train/labels.h"
+#include "train/missed_steps.h"
 #include "train/trainer.h"
 
 namespace remuda::train {
