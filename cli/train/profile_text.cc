@@ -52,7 +52,7 @@ std::string rank_text(const std::string& name, double steps, const Json& rank) {
 }
 
 /// What the ranks had no room for in the trace.
-std::string left_out_text(const Json& ranks) {
+std::string unprofiled_text(const Json& ranks) {
   double operators = 0, values = 0;
   for (const Json& rank : ranks) {
     operators += number_field(rank, "left_out_of_trace");
@@ -80,7 +80,7 @@ std::string profile_text(const Json& report) {
     text += "\n" + rank_text(fmt::format("rank {}, {}", rank, names[rank]), steps, ranks[rank]);
   if (const std::string trace = text_field(profile, "trace"); !trace.empty())
     text +=
-        fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) + left_out_text(ranks);
+        fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) + unprofiled_text(ranks);
   return text;
 }
 
