@@ -85,7 +85,8 @@ std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, 
                    .room_bytes = device.room_bytes,
                    .held_bytes = device.held_bytes,
                    .fixed_bytes = device.fixed_bytes,
-                   .sample_bytes = device.sample_bytes});
+                   .sample_bytes = device.sample_bytes,
+                   .least_bytes = device.least_bytes});
   }
   return all;
 }

@@ -33,6 +33,7 @@ struct MeasuredDevice {
   double slowdown = 1;                       ///< of compute: it sleeps the rest
   double memory_bytes = 0;                   ///< of the device
   double room_bytes = 0, held_bytes = 0;     ///< that tensors may take; before a step, without the state that it owns
+  double least_bytes = 0;                    ///< that a step takes at least; more by the line
   double fixed_bytes = 0, sample_bytes = 0;  ///< that a step takes, as a line over the samples of a piece
 };
 

@@ -14,6 +14,11 @@ constexpr double kRounding = 1e-9;  // of a part
 constexpr int kRounds = 8;          // of the search for state that makes room for samples,
 constexpr int kStateSteps = 32;     // and steps of it that are tried to each side
 
+/// What a piece of so many samples takes of a device's memory.
+double step_bytes(const SplitDevice& device, int samples) {
+  return std::max(device.least_bytes, device.fixed_bytes + device.sample_bytes * samples);
+}
+
 /// What a device does with so much of the state.
 class Worker {
  public:
@@ -21,9 +26,7 @@ class Worker {
     free_bytes_ = device.room_bytes - device.held_bytes - state_bytes;
   }
 
-  bool fits(int samples) const {
-    return device_.room_bytes <= 0 || device_.fixed_bytes + device_.sample_bytes * samples <= free_bytes_;
-  }
+  bool fits(int samples) const { return device_.room_bytes <= 0 || step_bytes(device_, samples) <= free_bytes_; }
   bool may_compute() const { return takes_samples(device_.role) && device_.compute.seconds(1) > 0; }
   int pieces(int samples) const {
     int pieces = 1;
@@ -102,8 +105,8 @@ class Search {
     const SplitDevice& device = devices_[i];
     if (device.room_bytes <= 0 || task_.state.owned <= 0) return device.most_state;
     const bool takes_any = device.samples.high > 0 && Worker(device, 0).may_compute();
-    const double step_bytes = beside_samples && takes_any ? device.fixed_bytes + device.sample_bytes : 0;
-    const double free_bytes = device.room_bytes - device.held_bytes - step_bytes;
+    const double sample_bytes = beside_samples && takes_any ? step_bytes(device, 1) : 0;
+    const double free_bytes = device.room_bytes - device.held_bytes - sample_bytes;
     return std::clamp(free_bytes / task_.state.owned, 0.0, device.most_state);
   }
 

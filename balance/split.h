@@ -62,6 +62,7 @@ struct SplitDevice {
   double memory_bytes = 0;  ///< of the device
   double room_bytes = 0, held_bytes = 0;     ///< that tensors may take; before a step, without the state that it owns
   double fixed_bytes = 0, sample_bytes = 0;  ///< that a step takes, as a line over the samples of a piece
+  double least_bytes = 0;                    ///< and no less than this
 };
 
 struct SplitTask {

@@ -144,5 +144,22 @@ TEST(SplitAgainstAllOthers, OfFourDevices) {
   for_each_choice(4, [&](const auto& devices) { expect_near_the_best(devices, 14, 8); });
 }
 
+/// A device that updates fast has room for half of the state by the line over samples, and for none by what a single
+/// sample was measured to take.
+TEST(Split, LeavesRoomForTheLeastThatASampleTakes) {
+  SplitDevice fast{.compute = {0, kMilli}, .update_s = kMilli};
+  fast.room_bytes = 100 * kMebi;
+  fast.sample_bytes = kMebi;
+  fast.least_bytes = 100 * kMebi;
+  const SplitDevice slow{.compute = {0, 20 * kMilli}, .update_s = 20 * kMilli};
+  const SplitTask task{.batch = 20, .state = {0, 100 * kMebi}};
+  const auto split = best_split(std::vector{fast, slow}, task);
+  ASSERT_TRUE(split);
+  EXPECT_GT(split->shares[0], 0);
+  EXPECT_EQ(split->state[0], 0);
+  fast.least_bytes = 0;
+  EXPECT_GT(best_split(std::vector{fast, slow}, task)->state[0], 0.3);
+}
+
 }  // namespace
 }  // namespace remuda::balance

@@ -49,6 +49,7 @@ balance::MeasuredDevice measured(const OwnMeasures& own, const std::vector<balan
   if (need.known == 0) return device;
   device.room_bytes = need.room;
   device.held_bytes = need.held - owned * state_bytes;
+  device.least_bytes = need.least;
   device.fixed_bytes = need.fixed;
   device.sample_bytes = need.per_sample;
   return device;

@@ -40,7 +40,7 @@ TEST(StateMove, BringsEachElementToItsNewOwner) {
       after.divide(any_weights(random, ranks));
       run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
         const int rank = communicator.rank();
-        const torch::Tensor to = torch::full({int64_t(after.owned(rank))}, -1.0F);
+        const torch::Tensor to = torch::full({numbers_of(after, rank).numel()}, -1.0F);
         ASSERT_TRUE(move_state(communicator, before, after, numbers_of(before, rank), to));
         EXPECT_TRUE(to.equal(numbers_of(after, rank))) << "rank " << rank << " of " << ranks;
       });
@@ -64,14 +64,18 @@ class StateMoves : public ::testing::Test {
                   .check_every = 1,
                   .bucket_mib = 0.002};
     job_.balance.policy = balance::BalancePolicy::even;
+    use_model_of(20);
+  }
+
+  void use_model_of(int64_t hidden) {
     torch::jit::Module module("two_layers");
     const auto values = [](std::vector<int64_t> shape) {
       int64_t count = 1;
       for (const int64_t size : shape) count *= size;
       return torch::arange(count, torch::kFloat).sin().mul(0.1).view(shape).detach().requires_grad_();
     };
-    module.register_parameter("first", values({20, kEdge * kEdge}), false);
-    module.register_parameter("second", values({5, 20}), false);
+    module.register_parameter("first", values({hidden, kEdge * kEdge}), false);
+    module.register_parameter("second", values({5, hidden}), false);
     module.define(
         "def forward(self, x):\n  return torch.matmul(torch.relu(torch.matmul(x.flatten(1), self.first.t())), "
         "self.second.t())\n");
@@ -174,7 +178,9 @@ TEST_F(StateMoves, DoNotHappenWhereTheJobGivesTheParts) {
 
 TEST_F(StateMoves, ASlowDeviceOwnsLittleFromTheStart) {
   job_.train.epochs = 1;
-  job_.train.global_batch = 40;
+  job_.train.global_batch = 2;  // so that most of a step is the update
+  job_.train.max_steps = 2;
+  use_model_of(2000);
   job_.devices = {};
   const std::atomic<bool> leave = false;
   const Events events(-1);

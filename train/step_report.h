@@ -22,10 +22,10 @@ enum StepStatus : unsigned {
   kNoBackward = 16,    ///< losses were reported, and no gradient of them came: likewise
   kCheckpoint = 32,    ///< of rank 0: after this step the state is kept
   kStored = 64,        ///< this rank's part of the state that is being kept is on the disk, or could not be put there
-  kMoving = 256,       ///< of rank 0: after this step parts of the state get other owners
   kJoining = 128,      ///< of rank 0: after this step a rank that waits may join
   kDetached = 256,     ///< losses were reported that depend on no parameter: the run ends
   kMeanLoss = 512,     ///< a loss is a mean over losses, in place of their sum: likewise
+  kMoving = 1024,      ///< of rank 0: after this step parts of the state get other owners
 };
 
 /// Of one rank.
