@@ -26,6 +26,7 @@ class Switch:
 SWITCHES = [
     Switch("train.tf32"),
     Switch("train.autotune"),
+    Switch("train.deterministic"),
     Switch("train.device_collectives", ("auto", "off"), on="twice"),
     Switch("train.bucket_mib", ("25", "4"), on="pair"),
 ]
