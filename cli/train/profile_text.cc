@@ -79,8 +79,8 @@ std::string profile_text(const Json& report) {
   for (size_t rank = 0; rank < ranks.size() && rank < names.size(); ++rank)
     text += "\n" + rank_text(fmt::format("rank {}, {}", rank, names[rank]), steps, ranks[rank]);
   if (const std::string trace = text_field(profile, "trace"); !trace.empty())
-    text +=
-        fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) + unprofiled_text(ranks);
+    text += fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) +
+            unprofiled_text(ranks);
   return text;
 }
 
