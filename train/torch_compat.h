@@ -63,11 +63,13 @@ inline void add_up_in_float32(at::Context& context) {
 
 /// Whether float16 may be added up in less. A bool; an enumeration from 2.9 on, whose first value says yes.
 inline bool may_add_up_in_16_bits(const at::Context& context) {
-  const auto allowed = context.allowFP16ReductionCuBLAS();
-  if constexpr (std::is_same_v<decltype(context.allowFP16ReductionCuBLAS()), bool>)
-    return allowed;
-  else
-    return allowed == decltype(context.allowFP16ReductionCuBLAS()){};
+  const auto says_yes = []<typename Allowed>(Allowed allowed) {
+    if constexpr (std::is_same_v<Allowed, bool>)
+      return allowed;
+    else
+      return allowed == Allowed{};
+  };
+  return says_yes(context.allowFP16ReductionCuBLAS());
 }
 
 /// Operators take kernels that give the same bits each time, and those that have none throw. Memory that is not

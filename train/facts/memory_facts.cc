@@ -134,7 +134,7 @@ Answer refused_registration(at::Device device) {
   if (!memory.address()) return cannot_be_asked(fmt::format("no shared memory: {}", std::strerror(errno)));
   const std::span<std::byte> bytes(static_cast<std::byte*>(memory.address()), kBytes);
   if (!pin_host(bytes)) return does_not_hold("the first registration is refused");
-  const bool twice = pin_host(bytes);
+  const bool twice = pin_host(bytes).has_value();
   const double sum = torch::ones({8}, device).sum().item<double>();  // a kernel, which throws the error it finds
   unpin_host(bytes);
   if (twice) return does_not_hold("the same memory is registered twice");
