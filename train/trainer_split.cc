@@ -10,6 +10,20 @@
 #include "train/trainer.h"
 
 namespace remuda::train {
+namespace {
+
+/// Of the memory that is free beside a device's part, what more state may take: what a step takes is an estimate.
+constexpr double kUsableByState = 0.9;
+
+/// State goes where there is room for it beside the samples, in one piece; what a device owns already may stay.
+double most_state(const balance::SplitDevice& device, int share, double owned, double state_bytes) {
+  if (device.room_bytes <= 0 || state_bytes <= 0) return 1;
+  const double step_bytes = std::max(device.least_bytes, device.fixed_bytes + device.sample_bytes * share);
+  const double free_bytes = device.room_bytes - device.held_bytes - step_bytes;
+  return std::max(owned, std::clamp(kUsableByState * free_bytes / state_bytes, 0.0, 1.0));
+}
+
+}  // namespace
 
 /// Collective. What is known of each rank's device, the same on all.
 Result<void> Trainer::gather_measures(const AloneCosts& costs, const KeptBalance* kept) {
@@ -45,8 +59,10 @@ bool Trainer::may_move_state() const {
 /// The devices as the law sees them; their shares may change where the policy lets them.
 std::vector<balance::SplitDevice> Trainer::devices_to_split() const {
   std::vector<balance::SplitDevice> devices = balance::split_devices(measured_, job::roles_of(job_));
+  const std::vector<double> owned = owned_parts();
   for (size_t i = 0; i < devices.size(); ++i) {
     const bool is_fixed = job_.balance.policy != balance::BalancePolicy::automatic;
+    devices[i].most_state = most_state(devices[i], shares_[i], owned[i], parallel_->state_needs().owned);
     devices[i].samples = is_fixed ? balance::Bounds{shares_[i], shares_[i]} : balancer_.bounds_in_samples()[i];
   }
   return devices;
