@@ -1,6 +1,7 @@
 // What holds of the law whatever the devices.
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <numeric>
 #include <rapidcheck/gtest.h>
 

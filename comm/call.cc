@@ -59,7 +59,9 @@ Error lost_rank(int peer, std::string_view what, const Call& call) {
 Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs) {
   if (mine == theirs) return {};
   if (peer < rank) return check_same(peer, theirs, rank, mine);
-  if (Call alike = theirs; (alike.parts = mine.parts, alike) == mine)
+  Call alike = theirs;
+  alike.parts = mine.parts;
+  if (alike == mine)
     return failed(fmt::format("rank {} and rank {} are at {}, but {}", rank, peer, describe(mine),
                               mine.kind == Call::Kind::split ? "not with the same ranks"
                                                              : "divide the values among the ranks in unlike ways"));

@@ -67,7 +67,7 @@ std::string place_in(const std::vector<std::string>& lines) {
   const bool is_marked = here.base() - lines.begin() >= 2;
   const auto behind = is_marked ? here.base() : lines.end();  // the mark, and the code before it
   for (auto line = behind; line != lines.begin();) {
-    const std::string place = frame_of(*--line);
+    std::string place = frame_of(*--line);
     if (place.empty()) continue;
     if (!is_marked) return place;
     const std::string code = trimmed(*(behind - 2), " \r");

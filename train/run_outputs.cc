@@ -43,7 +43,7 @@ Result<PendingFile> RunOutputs::weights_file() {
 Result<void> RunOutputs::keep_weights(Model& model, RunReport& report, const Events& events,
                                       const ValuesOf& values_of) {
   const auto report_piece = reporter(events, "weights");
-  const auto written = write_again(
+  auto written = write_again(
       [&]() -> Result<void> {
         REMUDA_ASSIGN(PendingFile file, weights_file());
         REMUDA_ASSIGN(report.weights,

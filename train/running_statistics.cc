@@ -84,8 +84,8 @@ void RunningStatistics::write(const Values& values) const {
   const torch::NoGradGuard no_grad;
   int64_t at = 0, counter = 0;
   for (const NormStatistics& norm : norms_) {
-    for (torch::Tensor to : {norm.mean, norm.variance}) {
-      to.copy_(values.statistics.narrow(0, at, to.numel()).view(to.sizes()));
+    for (const torch::Tensor& to : {norm.mean, norm.variance}) {
+      torch::Tensor(to).copy_(values.statistics.narrow(0, at, to.numel()).view(to.sizes()));
       at += to.numel();
     }
     if (norm.batches.defined()) torch::Tensor(norm.batches).copy_(values.batches[counter++].view(norm.batches.sizes()));

@@ -62,7 +62,8 @@ TEST_F(OnOneOfSeveralDevices, ItsCapabilityIsWhatIsKnown) {
 
 TEST_F(OnOneOfSeveralDevices, WhatItsDriverRefusesToRegisterIsCounted) {
   testing::configure_standin(kOther, {.refuses_to_register = true});
-  const DeviceOps ops = other_ops(), copy = ops;
+  const DeviceOps ops = other_ops();
+  const DeviceOps copy = ops;  // NOLINT(performance-unnecessary-copy-initialization): copies count together
   EXPECT_EQ(ops.refused().why, "");
   const HostPages pages, more;
   EXPECT_FALSE(ops.register_host(pages.memory));
