@@ -1,6 +1,7 @@
 #include "compress/low_rank_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "compress/portable.h"
@@ -12,11 +13,19 @@ std::span<float> part(std::span<float> values, comm::Chunk range) { return value
 
 }  // namespace
 
-Result<LowRankSum> LowRankSum::create(comm::Communicator& ranks, std::span<const Shape> shapes, size_t rank) {
-  LowRankSum sum(ranks, shapes, rank);
-  const auto allocate = [&](size_t count) -> Result<std::span<float>> {
-    REMUDA_ASSIGN(const std::span<std::byte> bytes, ranks.allocate(count * sizeof(float)));
-    return std::span(reinterpret_cast<float*>(bytes.data()), count);
+std::vector<Placed> in_a_row(std::span<const Shape> shapes) {
+  std::vector<Placed> matrices;
+  size_t begin = 0;
+  for (const Shape& shape : shapes) matrices.push_back({shape, std::exchange(begin, begin + shape.count())});
+  return matrices;
+}
+
+Result<LowRankSum> LowRankSum::create(comm::Communicator& ranks, std::span<const Placed> matrices, size_t count,
+                                      size_t rank) {
+  LowRankSum sum(ranks, matrices, count, rank);
+  const auto allocate = [&](size_t floats) -> Result<std::span<float>> {
+    REMUDA_ASSIGN(const std::span<std::byte> bytes, ranks.allocate(floats * sizeof(float)));
+    return std::span(reinterpret_cast<float*>(bytes.data()), floats);
   };
   REMUDA_ASSIGN(sum.left_, allocate(sum.left_count_));
   REMUDA_ASSIGN(sum.right_, allocate(sum.right_count_));
@@ -25,17 +34,15 @@ Result<LowRankSum> LowRankSum::create(comm::Communicator& ranks, std::span<const
   return sum;
 }
 
-LowRankSum::LowRankSum(comm::Communicator& ranks, std::span<const Shape> shapes, size_t rank) : ranks_(&ranks) {
+LowRankSum::LowRankSum(comm::Communicator& ranks, std::span<const Placed> matrices, size_t all, size_t rank)
+    : ranks_(&ranks), owed_(all) {
   const auto take = [](size_t& count, size_t more) { return comm::Chunk{count, count += more}; };
-  size_t begin = 0;
-  for (const Shape& shape : shapes) {
+  for (const auto& [shape, begin] : matrices) {
     Part one{begin, shape.count(), rank_of(shape, rank), {}, {}};
     one.left = take(left_count_, one.rank > 0 ? one.rank * shape.rows : shape.count());
     one.right = take(right_count_, one.rank * shape.columns);
     parts_.push_back(one);
-    begin += shape.count();
   }
-  owed_.resize(begin);
 }
 
 void LowRankSum::project_all() {
@@ -77,7 +84,7 @@ void LowRankSum::restore_all(std::span<float> values) {
 }
 
 Result<void> LowRankSum::add_up(std::span<float> values, float factor, uint32_t label) {
-  REMUDA_CHECK(values.size() == owed_.size(), "as many values as the shapes have");
+  REMUDA_CHECK(values.size() == owed_.size(), "as many values as it was made for");
   add_scaled(owed_, factor, values);
   if (ranks_->size() == 1) {
     std::ranges::copy(owed_, values.begin());

@@ -20,11 +20,21 @@
 
 namespace remuda::compress {
 
+/// A matrix that begins at this one of the values.
+struct Placed {
+  Shape shape;
+  size_t begin = 0;
+};
+
+/// One after the other.
+std::vector<Placed> in_a_row(std::span<const Shape> shapes);
+
 class LowRankSum {
  public:
-  /// Collective. Of values that are matrices one after the other, with sides of `rank` vectors; what is no matrix has
-  /// one column. The communicator outlives it.
-  static Result<LowRankSum> create(comm::Communicator& ranks, std::span<const Shape> shapes, size_t rank);
+  /// Collective. Of `count` values, of which each matrix has a range of its own; what is in none is left alone. With
+  /// sides of `rank` vectors; what is no matrix has one column. The communicator outlives it.
+  static Result<LowRankSum> create(comm::Communicator& ranks, std::span<const Placed> matrices, size_t count,
+                                   size_t rank);
 
   /// Collective. In place of `values`: the sum over ranks of these times `factor`, and of what they owe, as far as the
   /// sides can say it. After an error nothing is as it was. A single rank sends nothing and owes nothing.
@@ -41,7 +51,7 @@ class LowRankSum {
     size_t rank = 0;              ///< 0: as they are, in place of a left side
     comm::Chunk left, right;      ///< of the sides of all
   };
-  LowRankSum(comm::Communicator& ranks, std::span<const Shape> shapes, size_t rank);
+  LowRankSum(comm::Communicator& ranks, std::span<const Placed> matrices, size_t all, size_t rank);
   void project_all();
   void project_back_all();
   void restore_all(std::span<float> values);

@@ -26,7 +26,7 @@ std::vector<float> given_by(int rank, int round, double share) {
 }
 
 LowRankSum open(comm::Communicator& ranks, size_t rank) {
-  return std::move(LowRankSum::create(ranks, kShapesOfAll, rank).value());
+  return std::move(LowRankSum::create(ranks, in_a_row(kShapesOfAll), kAll, rank).value());
 }
 
 struct SumBooks {
@@ -128,10 +128,36 @@ TEST(LowRankSum, SendsTheSidesAndWhatIsSmall) {
 TEST(LowRankSum, OfVectorsOnlyIsTheirSum) {
   comm::run_ranks(2, Transport::tcp, [](comm::Communicator& communicator) {
     const std::vector<Shape> shapes{{5, 1}};
-    LowRankSum sum = std::move(LowRankSum::create(communicator, shapes, 4).value());
+    LowRankSum sum = std::move(LowRankSum::create(communicator, in_a_row(shapes), 5, 4).value());
     std::vector<float> values(5, float(1 + communicator.rank()));
     ASSERT_TRUE(sum.add_up(values, 2, 1));
     EXPECT_EQ(values, std::vector<float>(5, 6));
+  });
+}
+
+/// What lies between matrices is nobody's: it is neither sent nor owed, nor does it change what is.
+TEST(LowRankSum, LeavesAloneWhatIsInNoMatrix) {
+  comm::run_ranks(2, Transport::shared_memory, [](comm::Communicator& communicator) {
+    constexpr size_t kGap = 12;
+    std::vector<Placed> apart = in_a_row(kShapesOfAll);
+    for (size_t i = 0; i < apart.size(); ++i) apart[i].begin += i * kGap;
+    const size_t count = kAll + 3 * kGap;
+    LowRankSum sum = std::move(LowRankSum::create(communicator, apart, count, 2).value());
+    LowRankSum dense = open(communicator, 2);
+    EXPECT_EQ(sum.sent(), dense.sent());
+    const std::vector<float> given = given_by(communicator.rank(), 0, 1);
+    std::vector<float> values(count);
+    for (size_t i = 0, at = 0; i < apart.size(); at += kShapesOfAll[i++].count())
+      std::copy_n(given.begin() + long(at), kShapesOfAll[i].count(), values.begin() + long(apart[i].begin));
+    ASSERT_TRUE(sum.add_up(values, 1, 1));
+    std::vector<bool> in_matrix(count);
+    for (size_t i = 0; i < apart.size(); ++i)
+      std::fill_n(in_matrix.begin() + long(apart[i].begin), kShapesOfAll[i].count(), true);
+    for (size_t i = 0; i < count; ++i) {
+      if (in_matrix[i]) continue;
+      EXPECT_EQ(values[i], 0);
+      EXPECT_EQ(sum.owed()[i], 0);
+    }
   });
 }
 

@@ -111,7 +111,7 @@ Result<double> try_powersgd(comm::Communicator& hosts, const Trial& trial, const
   const std::vector<Shape> shapes = no_more_than(options.shapes, values_to_try(trial, options, bytes));
   const size_t count = values_of(shapes);
   Vectors vectors(count);
-  REMUDA_ASSIGN(LowRankSum sum, LowRankSum::create(hosts, shapes, options.rank));
+  REMUDA_ASSIGN(LowRankSum sum, LowRankSum::create(hosts, in_a_row(shapes), count, options.rank));
   REMUDA_ASSIGN(const double seconds, median_s([&]() -> Result<void> {
                   see_whether_finite(vectors.gradient);
                   REMUDA_TRY(sum.add_up(vectors.gradient, 1, label));

@@ -55,7 +55,7 @@ Result<void> CompressedOptimizer::connect(size_t states, bool has_average) {
   }
   hosts_ = std::ssize(leaders);
   REMUDA_ASSIGN(between_, engine_.communicator.split(leaders, label::kCompression));
-  const size_t count = engine_.flat.layout().count();
+  const size_t count = engine_.flat.layout().extent();
   if (here_) {
     REMUDA_ASSIGN(here_slice_, allocate(*here_, std::min(kHostSlice, count)));
   }
@@ -72,12 +72,12 @@ Result<void> CompressedOptimizer::connect(size_t states, bool has_average) {
 /// States and average of all, from their owners; and the values, which are no longer rounded when they are sent.
 Result<void> CompressedOptimizer::take_over(OwnedState& warm) {
   const FlatLayout& layout = engine_.flat.layout();
-  const Moment there = engine_.flat.values().to_host({0, layout.count()});
+  const Moment there = engine_.flat.values().to_host({0, layout.extent()});
   REMUDA_TRY(engine_.ops.wait(there, "the copy of all parameters", engine_.timeout_s));
   if (steps_ == 0) return {};
   const torch::NoGradGuard no_grad;
   for (const Owned& own : warm.owned()) {
-    const size_t begin = layout.offsets()[own.parameter] + own.first;
+    const size_t begin = layout.offset(own.parameter) + own.first;
     const comm::Chunk range{begin, begin + size_t(own.value.numel())};
     tensor_of(slice(values(), range)).copy_(own.value);
     for (size_t i = 0; i < own.states.size(); ++i) tensor_of(slice(states_[i], range)).copy_(own.states[i]);
@@ -107,7 +107,7 @@ std::span<float> CompressedOptimizer::values() const { return floats(engine_.fla
 std::span<float> CompressedOptimizer::gradients() const { return floats(engine_.flat.gradients().host_bytes()); }
 
 void CompressedOptimizer::send_values() {
-  engine_.flat.values().to_device({0, engine_.flat.layout().count()});
+  engine_.flat.values().to_device({0, engine_.flat.layout().extent()});
   engine_.flat.values().join();
 }
 
@@ -188,11 +188,10 @@ Result<void> CompressedOptimizer::settle() {
 std::vector<Owned> CompressedOptimizer::owned() {
   const FlatLayout& layout = engine_.flat.layout();
   std::vector<Owned> all;
-  for (size_t i = 0; i + 1 < layout.offsets().size(); ++i) {
-    const comm::Chunk own = layout.own(layout.bucket_of(i), engine_.communicator.rank());
-    const comm::Chunk range{std::max(own.begin, layout.offsets()[i]), std::min(own.end, layout.offsets()[i + 1])};
-    if (range.begin >= range.end) continue;
-    Owned one{i, range.begin - layout.offsets()[i], tensor_of(slice(values(), range)), {}, {}};
+  for (size_t i = 0; i < layout.parameters(); ++i) {
+    const comm::Chunk range = layout.own_of(i, engine_.communicator.rank());
+    if (range.size() == 0) continue;
+    Owned one{i, range.begin - layout.offset(i), tensor_of(slice(values(), range)), {}, {}};
     for (const std::span<float> state : states_) one.states.push_back(tensor_of(slice(state, range)));
     one.states.push_back(tensor_of(slice(gradients(), range)));
     if (!average_.empty()) one.average = tensor_of(slice(average_, range));
@@ -212,7 +211,7 @@ Result<void> CompressedOptimizer::resume(int64_t steps) {
 }
 
 size_t CompressedOptimizer::state_bytes() const {
-  return (states_.size() + !average_.empty()) * engine_.flat.layout().count() * sizeof(float) +
+  return (states_.size() + !average_.empty()) * engine_.flat.layout().extent() * sizeof(float) +
          (between_ ? owed_bytes() : 0);
 }
 

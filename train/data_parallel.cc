@@ -266,14 +266,12 @@ std::vector<torch::Tensor> DataParallel::held_values() const {
 
 Result<torch::Tensor> DataParallel::borrow(const torch::Tensor& parameter) {
   for (size_t block = 0; block < parts_->blocks(); ++block) {
-    int64_t at = 0;
-    for (const torch::Tensor& one : parts_->block(block).parameters()) {
-      if (one.is_same(parameter)) {
+    const auto& parameters = parts_->block(block).parameters();
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (parameters[i].is_same(parameter)) {
         REMUDA_ASSIGN(const torch::Tensor values, blocks_->borrow(block));
-        return values.narrow(0, at, one.numel()).view(one.sizes());
+        return parts_->block(block).view(values, i);
       }
-      at += one.numel();
-    }
   }
   return parameter;
 }
@@ -303,7 +301,7 @@ Result<std::span<std::byte>> DataParallel::values_on_host() {
   REMUDA_TRY(arrive());
   Mirror& values = flat_.values();
   REMUDA_TRY(
-      ops_.wait(values.to_host({0, flat_.layout().whole_count()}), "the copy of all parameters", engine_.timeout_s));
+      ops_.wait(values.to_host({0, flat_.layout().whole_extent()}), "the copy of all parameters", engine_.timeout_s));
   return values.host_bytes();
 }
 
@@ -312,7 +310,7 @@ Result<void> DataParallel::share_values() {
   REMUDA_TRY(ops_.wait(ops_.here(), "its own values", engine_.timeout_s));  // which rank 0's are to replace
   if (communicator_.rank() == 0) REMUDA_TRY(values_on_host());
   REMUDA_TRY(communicator_.broadcast(flat_.values().host_bytes(), 0, label::kValues));
-  flat_.values().to_device({0, flat_.layout().whole_count()});
+  flat_.values().to_device({0, flat_.layout().whole_extent()});
   flat_.values().join();
   return {};
 }

@@ -6,19 +6,22 @@
 namespace remuda::train {
 
 FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options)
-    : groups_(groups.begin(), groups.end()),
+    : sizes_(sizes.begin(), sizes.end()),
+      groups_(groups.begin(), groups.end()),
       blocks_(options.blocks.size()),
       whole_parameters_(sizes.size() - std::accumulate(options.blocks.begin(), options.blocks.end(), size_t{0})) {
   const double room = options.bucket_bytes / double(options.element_bytes);
+  const size_t line = comm::kCacheLine / options.element_bytes;
+  const auto padded = [line](size_t size) { return (size + line - 1) / line * line; };
   const auto add = [&](size_t size, bool to_new_bucket) {
-    const size_t begin = offsets_.back(), end = begin + size;
-    if (to_new_bucket) buckets_.push_back({begin, end});
-    buckets_.back().end = end;
+    const size_t begin = extent();
+    if (to_new_bucket) buckets_.push_back({begin, begin});
+    buckets_.back().end = begin + padded(size);
     bucket_of_.push_back(buckets_.size() - 1);
-    offsets_.push_back(end);
+    offsets_.push_back(begin);
   };
   for (const size_t size : sizes.first(whole_parameters_))
-    add(size, buckets_.empty() || double(buckets_.back().size() + size) > room);
+    add(size, buckets_.empty() || double(buckets_.back().size() + padded(size)) > room);
   size_t next = whole_parameters_;
   for (const size_t parameters : options.blocks)
     for (size_t i = 0; i < parameters; ++i) add(sizes[next++], i == 0);
@@ -26,7 +29,17 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
     parts_.push_back(comm::parts_by(options.state_shares, bucket.size(), options.element_bytes));
 }
 
+size_t FlatLayout::count() const { return std::accumulate(sizes_.begin(), sizes_.end(), size_t{0}); }
+
 size_t FlatLayout::groups() const { return groups_.empty() ? 0 : 1 + std::ranges::max(groups_); }
+
+std::vector<size_t> FlatLayout::offsets_in_block(size_t block) const {
+  const size_t bucket = bucket_of_block(block);
+  std::vector<size_t> offsets;
+  for (size_t i = whole_parameters_; i < parameters(); ++i)
+    if (bucket_of_[i] == bucket) offsets.push_back(offsets_[i] - buckets_[bucket].begin);
+  return offsets;
+}
 
 size_t FlatLayout::bucket_at(size_t element) const {
   return size_t(std::ranges::upper_bound(buckets_, element, {}, &comm::Chunk::begin) - buckets_.begin()) - 1;
@@ -37,14 +50,20 @@ comm::Chunk FlatLayout::own(size_t bucket, int rank) const {
   return {buckets_[bucket].begin + part.begin, buckets_[bucket].begin + part.end};
 }
 
+comm::Chunk FlatLayout::own_of(size_t parameter, int rank) const {
+  const comm::Chunk mine = own(bucket_of_[parameter], rank);
+  const size_t begin = std::max(mine.begin, offsets_[parameter]);
+  return {begin, std::max(begin, std::min(mine.end, offsets_[parameter] + sizes_[parameter]))};
+}
+
 std::vector<Piece> FlatLayout::pieces(size_t bucket, int rank) const {
   const comm::Chunk mine = own(bucket, rank);
   std::vector<Piece> pieces;
   const auto first = std::ranges::upper_bound(offsets_, mine.begin) - offsets_.begin() - 1;
-  for (auto i = size_t(first); i < groups_.size() && offsets_[i] < mine.end; ++i) {
-    const comm::Chunk range{std::max(mine.begin, offsets_[i]), std::min(mine.end, offsets_[i + 1])};
-    if (range.size() == 0) continue;
-    if (!pieces.empty() && pieces.back().group == groups_[i])
+  for (auto i = size_t(first); i < parameters() && offsets_[i] < mine.end; ++i) {
+    const comm::Chunk range{std::max(mine.begin, offsets_[i]), std::min(mine.end, offsets_[i] + sizes_[i])};
+    if (range.begin >= range.end) continue;
+    if (!pieces.empty() && pieces.back().group == groups_[i] && pieces.back().range.end == range.begin)
       pieces.back().range.end = range.end;
     else
       pieces.push_back({range, groups_[i]});
@@ -54,7 +73,7 @@ std::vector<Piece> FlatLayout::pieces(size_t bucket, int rank) const {
 
 size_t FlatLayout::owned(int rank) const {
   size_t sum = 0;
-  for (size_t bucket = 0; bucket < buckets(); ++bucket) sum += own(bucket, rank).size();
+  for (size_t i = 0; i < parameters(); ++i) sum += own_of(i, rank).size();
   return sum;
 }
 

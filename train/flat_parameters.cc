@@ -11,11 +11,11 @@ Result<FlatParameters> FlatParameters::create(comm::Communicator& communicator, 
                                               std::vector<torch::Tensor> parameters, FlatLayout layout,
                                               SentAs sent_as) {
   const torch::ScalarType type = parameters.at(0).scalar_type();
-  REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.whole_count(), type));
-  REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.whole_count(), type));
+  REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.whole_extent(), type));
+  REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.whole_extent(), type));
   const auto image_in = [&](torch::ScalarType shorter) -> Result<std::optional<Mirror>> {
     if (shorter == type) return std::nullopt;
-    return Mirror::create(communicator, ops, layout.whole_count(), shorter);
+    return Mirror::create(communicator, ops, layout.whole_extent(), shorter);
   };
   REMUDA_ASSIGN(std::optional<Mirror> rounded, image_in(sent_as.values));
   REMUDA_ASSIGN(std::optional<Mirror> rounded_gradients, image_in(sent_as.gradients));
@@ -34,9 +34,7 @@ FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < layout_.whole_parameters(); ++i) {
     const auto view = [&](const Mirror& mirror) {
-      return mirror.device()
-          .narrow(0, int64_t(layout_.offsets()[i]), parameters_[i].numel())
-          .view(parameters_[i].sizes());
+      return mirror.device().narrow(0, int64_t(layout_.offset(i)), parameters_[i].numel()).view(parameters_[i].sizes());
     };
     auto value = view(values_);
     value.copy_(parameters_[i]);
@@ -52,7 +50,7 @@ size_t FlatParameters::bytes() const {
 
 Result<void> FlatParameters::send_gradients_as(comm::Communicator& communicator, const DeviceOps& ops,
                                                torch::ScalarType shorter) {
-  REMUDA_ASSIGN(Mirror rounded, Mirror::create(communicator, ops, layout_.whole_count(), shorter));
+  REMUDA_ASSIGN(Mirror rounded, Mirror::create(communicator, ops, layout_.whole_extent(), shorter));
   rounded_gradients_.emplace(std::move(rounded));
   return {};
 }

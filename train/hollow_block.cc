@@ -1,14 +1,7 @@
 #include "train/hollow_block.h"
 
-#include <numeric>
-
 namespace remuda::train {
 namespace {
-
-int64_t elements_of(const std::vector<torch::Tensor>& tensors) {
-  return std::accumulate(tensors.begin(), tensors.end(), int64_t{0},
-                         [](int64_t sum, const torch::Tensor& one) { return sum + one.numel(); });
-}
 
 torch::TensorOptions options_on(torch::Device device, const torch::Tensor& like) {
   return torch::TensorOptions().dtype(like.scalar_type()).device(device);
@@ -32,22 +25,22 @@ void HollowTensor::release() {
   room_ = torch::Tensor();
 }
 
-HollowBlock::HollowBlock(std::vector<torch::Tensor> parameters, torch::Device device)
+HollowBlock::HollowBlock(std::vector<torch::Tensor> parameters, std::vector<size_t> offsets, size_t extent,
+                         torch::Device device)
     : parameters_(std::move(parameters)),
-      values_(elements_of(parameters_), options_on(device, parameters_.at(0))),
-      gradients_(elements_of(parameters_), options_on(device, parameters_.at(0))) {
+      offsets_(std::move(offsets)),
+      values_(int64_t(extent), options_on(device, parameters_.at(0))),
+      gradients_(int64_t(extent), options_on(device, parameters_.at(0))) {
   const torch::NoGradGuard no_grad;
-  int64_t at = 0;
-  for (torch::Tensor& parameter : parameters_) {
-    const int64_t count = parameter.numel();
-    const auto view = [&](const HollowTensor& flat) {
-      return flat.tensor().narrow(0, at, count).view(parameter.sizes());
-    };
-    parameter.set_data(view(values_));
-    gradient_views_.push_back(view(gradients_));
-    parameter.mutable_grad() = gradient_views_.back();
-    at += count;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].set_data(view(values_.tensor(), i));
+    gradient_views_.push_back(view(gradients_.tensor(), i));
+    parameters_[i].mutable_grad() = gradient_views_.back();
   }
+}
+
+torch::Tensor HollowBlock::view(const torch::Tensor& flat, size_t i) const {
+  return flat.narrow(0, int64_t(offsets_[i]), parameters_[i].numel()).view(parameters_[i].sizes());
 }
 
 bool HollowBlock::gradients_in_place() const {

@@ -29,19 +29,23 @@ class HollowTensor {
 
 class HollowBlock {
  public:
-  /// From now on `parameters`, all of one type, lie on `device` and have no memory, nor have their gradients.
-  HollowBlock(std::vector<torch::Tensor> parameters, torch::Device device);
+  /// From now on `parameters`, all of one type, lie on `device` and have no memory, nor have their gradients. Each has
+  /// its place in one flat tensor of `extent` elements, where its offset says.
+  HollowBlock(std::vector<torch::Tensor> parameters, std::vector<size_t> offsets, size_t extent, torch::Device device);
 
   HollowTensor& values() { return values_; }
   HollowTensor& gradients() { return gradients_; }
-  /// How many elements it has.
-  size_t count() const { return size_t(values_.tensor().numel()); }
+  /// Of its flat tensors, in elements.
+  size_t extent() const { return size_t(values_.tensor().numel()); }
+  /// Parameter i in such a flat tensor.
+  torch::Tensor view(const torch::Tensor& flat, size_t i) const;
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   /// Whether what each parameter accumulates lands in gradients().
   bool gradients_in_place() const;
 
  private:
   std::vector<torch::Tensor> parameters_, gradient_views_;
+  std::vector<size_t> offsets_;
   HollowTensor values_, gradients_;
 };
 

@@ -33,7 +33,7 @@ Result<std::unique_ptr<CompressedOptimizer>> OneBitAdam::create(Engine& engine, 
 
 Result<void> OneBitAdam::open(OwnedState& warm) {
   REMUDA_TRY(connect(2, false));
-  const size_t count = engine_.flat.layout().count();
+  const size_t count = engine_.flat.layout().extent();
   if (!is_alone_on_host()) packed_.resize(compress::packed_bytes(count));
   if (leaders()) {
     REMUDA_ASSIGN(sum_, compress::OneBitSum::create(*leaders(), count));
@@ -86,7 +86,7 @@ void OneBitAdam::owe(std::span<const float> all) {
 }
 
 size_t OneBitAdam::owed_bytes() const {
-  const size_t count = engine_.flat.layout().count();
+  const size_t count = engine_.flat.layout().extent();
   return (count + count / size_t(hosts())) * sizeof(float);
 }
 

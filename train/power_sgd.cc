@@ -10,6 +10,13 @@
 
 namespace remuda::train {
 
+std::vector<compress::Placed> PowerSgd::matrices_of(const FlatParameters& flat) {
+  const std::vector<compress::Shape> shapes = shapes_of(flat);
+  std::vector<compress::Placed> matrices;
+  for (size_t i = 0; i < shapes.size(); ++i) matrices.push_back({shapes[i], flat.layout().offset(i)});
+  return matrices;
+}
+
 std::vector<compress::Shape> PowerSgd::shapes_of(const FlatParameters& flat) {
   std::vector<compress::Shape> shapes;
   for (const torch::Tensor& one : flat.parameters()) {
@@ -41,7 +48,8 @@ double PowerSgd::sent_values(const FlatParameters& flat, size_t rank) {
 Result<void> PowerSgd::open(OwnedState& warm) {
   REMUDA_TRY(connect(rule_.states(), options_.average > 0));
   if (leaders()) {
-    REMUDA_ASSIGN(sum_, compress::LowRankSum::create(*leaders(), shapes_of(engine_.flat), options_.rank));
+    REMUDA_ASSIGN(sum_, compress::LowRankSum::create(*leaders(), matrices_of(engine_.flat),
+                                                     engine_.flat.layout().extent(), options_.rank));
   }
   return take_over(warm);
 }
@@ -95,6 +103,6 @@ void PowerSgd::owe(std::span<const float> all) {
     std::ranges::fill(sum_->owed(), 0.0f);
 }
 
-size_t PowerSgd::owed_bytes() const { return engine_.flat.layout().count() * sizeof(float); }
+size_t PowerSgd::owed_bytes() const { return engine_.flat.layout().extent() * sizeof(float); }
 
 }  // namespace remuda::train

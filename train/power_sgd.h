@@ -32,6 +32,8 @@ class PowerSgd final : public CompressedOptimizer {
  private:
   PowerSgd(Engine& engine, const UpdateRule& rule, const Options& options, const OwnedState& warm)
       : CompressedOptimizer(engine, rule, warm), options_(options) {}
+  /// The same, where they lie in the flat tensors.
+  static std::vector<compress::Placed> matrices_of(const FlatParameters& flat);
   Result<void> open(OwnedState& warm);
   Result<void> exchange_and_step(double gradient_factor, const std::vector<GroupSettings>& settings) override;
   void descend(comm::Chunk range, double factor, const GroupSettings& group) const;

@@ -291,7 +291,7 @@ TEST(ShardedBlocksOfAPass, ThatIsGivenUpAreThereBeforeTheirMemoryIsUsedAgain) {
     ShardedBlocks& blocks = *parallel->blocks();
     blocks.before_forward(0);
     ASSERT_TRUE(blocks.finish());
-    const auto next = torch::zeros({int64_t(blocks.parts().block(1).count())}, ops.device());
+    const auto next = torch::zeros({int64_t(blocks.parts().block(1).extent())}, ops.device());
     ASSERT_TRUE(ops.wait(ops.copy(torch::zeros({1}), torch::zeros({1}, ops.device()), {}), "all copies", 10));
     EXPECT_TRUE(next.to(torch::kCPU).eq(0).all().item<bool>());
   });

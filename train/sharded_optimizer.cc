@@ -162,7 +162,7 @@ Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vec
   const comm::Chunk all{0, layout.buckets()};
   begin_step();
   if (is_on_host()) {
-    const Moment there = engine_.flat.gradients().to_host({0, layout.whole_count()});
+    const Moment there = engine_.flat.gradients().to_host({0, layout.whole_extent()});
     REMUDA_TRY(engine_.ops.wait(there, "the copy of gradients", engine_.timeout_s));
   }
   update_own(all, gradient_factor, settings);
@@ -283,15 +283,13 @@ Result<void> ShardedOptimizer::send_all() {
 std::vector<Owned> ShardedOptimizer::owned() {
   if (steps_ == 0) take_over();
   const FlatLayout& layout = engine_.flat.layout();
-  const std::vector<size_t>& offsets = layout.offsets();
   std::vector<Owned> all;
-  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-    const size_t bucket = layout.bucket_of(i);
-    const comm::Chunk own = layout.own(bucket, rank_);
-    const comm::Chunk range{std::max(own.begin, offsets[i]), std::min(own.end, offsets[i + 1])};
-    if (range.begin >= range.end) continue;
-    const size_t in_part = range.begin - own.begin, in_state = state_begin_[bucket] + in_part;
-    Owned one{i, range.begin - offsets[i], narrow(own_values(bucket), in_part, range.size())};
+  for (size_t i = 0; i < layout.parameters(); ++i) {
+    const comm::Chunk range = layout.own_of(i, rank_);
+    if (range.size() == 0) continue;
+    const size_t bucket = layout.bucket_of(i), in_part = range.begin - layout.own(bucket, rank_).begin;
+    const size_t in_state = state_begin_[bucket] + in_part;
+    Owned one{i, range.begin - layout.offset(i), narrow(own_values(bucket), in_part, range.size())};
     for (const torch::Tensor& state : states_) one.states.push_back(narrow(state, in_state, range.size()));
     if (average_.defined()) one.average = narrow(average_, in_state, range.size());
     all.push_back(std::move(one));

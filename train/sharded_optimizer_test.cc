@@ -57,8 +57,10 @@ TEST(ShardedOptimizer, GoesOnFromTheValuesThereAreAfterAReset) {
     parallel->zero_gradient();
     backward();
     ASSERT_TRUE(parallel->optimizer().step_alone(0.25, {{1, 0}}));
-    const comm::Chunk own = parallel->flat().layout().own(0, communicator.rank());
-    EXPECT_TRUE(values.narrow(0, int64_t(own.begin), int64_t(own.size())).eq(0.75).all().item<bool>());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const comm::Chunk own = parallel->flat().layout().own_of(i, communicator.rank());
+      EXPECT_TRUE(values.narrow(0, int64_t(own.begin), int64_t(own.size())).eq(0.75).all().item<bool>());
+    }
     parallel->optimizer().reset();
     {
       const torch::NoGradGuard no_grad;

@@ -77,18 +77,19 @@ Result<void> ShardedParts::take_over(const std::vector<std::vector<torch::Tensor
   const torch::Tensor& room = room_for_values(0);
   for (size_t block = 0; block < blocks.size(); ++block) {
     const size_t count = layout_.bucket(layout_.bucket_of_block(block)).size();
+    const std::vector<size_t> offsets = layout_.offsets_in_block(block);
     if (rank_ == 0) {
-      size_t at = 0;
-      for (const torch::Tensor& parameter : blocks[block]) {
-        const comm::Chunk range{at, at + size_t(parameter.numel())};
+      torch::Tensor(room).zero_();
+      for (size_t i = 0; i < offsets.size(); ++i) {
+        const torch::Tensor& parameter = blocks[block][i];
+        const comm::Chunk range{offsets[i], offsets[i] + size_t(parameter.numel())};
         narrow(room, range).view(parameter.sizes()).copy_(parameter);
-        at = range.end;
       }
     }
     const std::span<std::byte> bytes = rooms_[0].bytes().first(count * room.element_size());
     REMUDA_TRY(communicator_.broadcast(bytes, 0, label::kValues));
     narrow(image_.tensor(), own_[block]).copy_(narrow(room, part(block)));
-    blocks_.emplace_back(blocks[block], ops_.device());
+    blocks_.emplace_back(blocks[block], offsets, count, ops_.device());
   }
   return {};
 }
@@ -102,13 +103,13 @@ void ShardedParts::give_values() {
 }
 
 torch::Tensor ShardedParts::value_memory(size_t block, size_t room) const {
-  const auto count = int64_t(blocks_[block].count());
+  const auto count = int64_t(blocks_[block].extent());
   if (ops_.is_synchronous()) return room_for_values(room).narrow(0, 0, count);
   return torch::empty({count}, room_for_values(room).options().device(ops_.device()));
 }
 
 torch::Tensor ShardedParts::gradient_memory(size_t block, size_t room) const {
-  const auto count = int64_t(blocks_[block].count());
+  const auto count = int64_t(blocks_[block].extent());
   if (ops_.is_synchronous()) return room_for_gradients(room).narrow(0, 0, count).zero_();
   return torch::zeros({count}, room_for_gradients(room).options().device(ops_.device()));
 }
@@ -117,7 +118,7 @@ Moment ShardedParts::give_gradients(size_t block, size_t room, const torch::Tens
   const torch::NoGradGuard no_grad;
   if (loss_scale != 1) torch::Tensor(memory).mul_(1 / loss_scale);
   if (ops_.is_synchronous()) return {};
-  const comm::Chunk all{0, blocks_[block].count()};
+  const comm::Chunk all{0, blocks_[block].extent()};
   return ops_.copy(narrow(room_for_gradients(room), all), memory, ops_.here());
 }
 
@@ -145,7 +146,7 @@ Result<Moment> ShardedParts::fill(size_t block, size_t room, const torch::Tensor
 
 Result<void> ShardedParts::add_up(size_t block, size_t room, const Moment& given, bool is_empty, bool is_first) {
   const torch::NoGradGuard no_grad;
-  const comm::Chunk all{0, blocks_[block].count()}, own = part(block);
+  const comm::Chunk all{0, blocks_[block].extent()}, own = part(block);
   const torch::Tensor& gradients = room_for_gradients(room);
   const profile::Span span("reduce_scatter", block_details(block, all.size() * size_t(gradients.element_size())));
   REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (block {})", block), timeout_s_));
@@ -167,13 +168,13 @@ double ShardedParts::square_norm() const {
 }
 
 torch::Tensor ShardedParts::in_room(size_t block, size_t room) const {
-  return room_for_values(room).narrow(0, 0, int64_t(blocks_[block].count()));
+  return room_for_values(room).narrow(0, 0, int64_t(blocks_[block].extent()));
 }
 
 double ShardedParts::bytes_per_pass() const {
   double bytes = 0;
   for (size_t block = 0; block < blocks(); ++block) {
-    const size_t others = blocks_[block].count() - part(block).size();
+    const size_t others = blocks_[block].extent() - part(block).size();
     const int times = block + 1 == blocks() ? 1 : 2;  // the last one stays for the backward pass
     bytes += double(times) * double(others * size_t(values_.element_size()));
   }

@@ -42,7 +42,7 @@ inline std::vector<torch::Tensor> whole_gradient(comm::Communicator& communicato
     for (size_t i = 0; i < parallel.flat().parameters().size(); ++i)
       if (parallel.flat().parameters()[i].is_same(parameter))
         copies.push_back(gradients.host()
-                             .narrow(0, int64_t(layout.offsets()[i]), parameter.numel())
+                             .narrow(0, int64_t(layout.offset(i)), parameter.numel())
                              .view(parameter.sizes())
                              .mul(factor));
   return copies;
