@@ -15,6 +15,21 @@ namespace {
 /// The least of a time that was taken several times.
 void keep_least(double& least, double seconds) { least = least > 0 ? std::min(least, seconds) : seconds; }
 
+/// What a trial changes, in memory of the host: a device need not have room for it twice.
+class ValuesBefore {
+ public:
+  explicit ValuesBefore(std::vector<torch::Tensor> tensors) : tensors_(std::move(tensors)) {
+    for (const torch::Tensor& one : tensors_)
+      kept_.push_back(one.to(torch::kCPU, one.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+  }
+  void restore() const {
+    for (size_t i = 0; i < tensors_.size(); ++i) torch::Tensor(tensors_[i]).copy_(kept_[i]);
+  }
+
+ private:
+  std::vector<torch::Tensor> tensors_, kept_;
+};
+
 /// A whole step by this device alone. Reading the samples is no part of it.
 double trial_step(const AloneRun& run, const Batch& samples, AloneCosts& costs) {
   const torch::AutoGradMode grad(true);
@@ -36,14 +51,7 @@ double trial_step(const AloneRun& run, const Batch& samples, AloneCosts& costs) 
 
 Result<AloneCosts> measure_devices(const AloneRun& run) {
   const torch::NoGradGuard no_grad;
-  const std::vector<torch::Tensor> values = run.parallel.held_values();
-  // A device that has no room for state, or for whole parameters, has none for a copy.
-  const bool to_host = run.parallel.optimizer().is_on_host() || run.parallel.blocks();
-  std::vector<torch::Tensor> kept_values;
-  for (const torch::Tensor& one : values)
-    kept_values.push_back(to_host ? one.to(torch::kCPU, one.scalar_type(), false, /*copy=*/true) : one.clone());
-  std::vector<torch::Tensor> kept_buffers;
-  for (const auto& buffer : run.model.buffers()) kept_buffers.push_back(buffer.clone());
+  const ValuesBefore values(run.parallel.own_values()), buffers(run.model.buffers());
 
   AloneCosts costs;
   FirstSamples first_samples(run.samples);
@@ -67,9 +75,8 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
       .leave = [&] { return run.leave.load(); }};
   REMUDA_ASSIGN(costs.times, measure_alone(run.communicator, largest, work));
 
-  for (size_t i = 0; i < values.size(); ++i) torch::Tensor(values[i]).copy_(kept_values[i]);
-  const auto buffers = run.model.buffers();
-  for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
+  values.restore();
+  buffers.restore();
   run.parallel.optimizer().reset();
   return costs;
 }

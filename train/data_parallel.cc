@@ -258,8 +258,11 @@ void DataParallel::set_loss_scale(double loss_scale) {
   if (blocks_) blocks_->set_loss_scale(loss_scale);
 }
 
-std::vector<torch::Tensor> DataParallel::held_values() const {
-  std::vector<torch::Tensor> all{flat_.values().device()};
+std::vector<torch::Tensor> DataParallel::own_values() const {
+  const FlatLayout& layout = flat_.layout();
+  std::vector<torch::Tensor> all;
+  for (size_t bucket = 0; bucket < layout.whole_buckets(); ++bucket)
+    all.push_back(narrow(flat_.values().device(), layout.own(bucket, communicator_.rank())));
   if (parts_) all.push_back(parts_->all_values());
   return all;
 }

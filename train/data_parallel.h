@@ -142,8 +142,8 @@ class DataParallel {
   ShardedOptimizer& optimizer();
   OwnedState& state();
   ShardedBlocks* blocks() { return blocks_.get(); }  ///< null where all parameters are whole
-  /// What steps change of the values that this rank holds between them.
-  std::vector<torch::Tensor> held_values() const;
+  /// Where this rank holds the values that it owns: all that ShardedOptimizer::step_alone() changes.
+  std::vector<torch::Tensor> own_values() const;
   /// Collective in effect: the other ranks are in ShardedBlocks::lend(). The values of a parameter, on the host where
   /// it is of a block; until the next call.
   Result<torch::Tensor> borrow(const torch::Tensor& parameter);

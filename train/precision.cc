@@ -33,8 +33,14 @@ bool adds_up_in_float32(torch::Device device, torch::ScalarType type) {
   return torch::mm(ones.t(), ones).eq(kSamples).all().item<bool>();
 }
 
+int capability_of(torch::Device device) {
+  const int index =
+      device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
+  return device_capability(index).value_or(kFirstBf16);
+}
+
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
-  const int capability = device.is_cpu() ? kFirstBf16 : device_capability().value_or(kFirstBf16);
+  const int capability = device.is_cpu() ? kFirstBf16 : capability_of(device);
   if (capability < (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16)) return false;
   try {
     return autocasts(device, type) && adds_up_in_float32(device, type);

@@ -202,6 +202,8 @@ Json to_json(const RunReport& report) {
       all_measured = false;
     else
       devices.back()["alone_samples_per_s"] = device.alone_samples_per_s();
+    if (device.unregistered.bytes > 0)
+      devices.back()["unregistered"] = {{"bytes", device.unregistered.bytes}, {"why", device.unregistered.why.data()}};
   }
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));

@@ -1,6 +1,7 @@
 // RunReport: the results of a run, as rank 0 reports them at the end. docs/run-report.md explains each field.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ struct SpillReport {
   double wait_s_per_pass = 0;       ///< that the device waited for copies; NaN where that is not known
 };
 
+/// Memory of the host that the driver of a rank's device refused to register: copies from and to it take a detour.
+struct UnregisteredReport {
+  double bytes = 0;             ///< in all
+  std::array<char, 160> why{};  ///< what the driver said, up to the first 0
+};
+
 /// What a rank adds up of its own run.
 struct OwnTotals {
   double samples = 0;      ///< trained on in all
@@ -46,6 +53,7 @@ struct OwnTotals {
   double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
   MemoryReport memory;
   SpillReport spill;
+  UnregisteredReport unregistered;
 };
 
 struct DeviceReport : OwnTotals {

@@ -364,6 +364,10 @@ Result<void> Trainer::collect_totals() {
   mine_.memory.gradients = double(parallel_->gradient_bytes());
   const OwnedState& state = parallel_->state();
   (state.is_on_host() ? mine_.memory.optimizer_on_host : mine_.memory.optimizer) = double(state.state_bytes());
+  if (const Refused refused = ops_.refused(); refused.bytes > 0) {
+    mine_.unregistered = {.bytes = refused.bytes};
+    refused.why.copy(mine_.unregistered.why.data(), mine_.unregistered.why.size() - 1);
+  }
   const OwnTotals own = mine_;
   std::vector<OwnTotals> all(communicator_.size());
   REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),

@@ -2,14 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
-#include <torch/script.h>
 
-#include "comm/testing/run_ranks.h"
-#include "train/testing/data_files.h"
 #include "train/testing/precision.h"
 #include "train/testing/standin/library.h"
-#include "train/testing/standin/standin.h"
-#include "train/trainer.h"
+#include "train/testing/trainer_on_devices.h"
 
 namespace remuda::train {
 namespace {
@@ -17,60 +13,7 @@ namespace {
 using ::testing::AnyOf;
 using testing::configure_standin;
 using ::testing::HasSubstr;
-constexpr int kPixels = 12, kImages = 250, kRanks = 2;
-
-class TrainerOnDevices : public ::testing::Test {
- protected:
-  TrainerOnDevices() {
-    job_.data = testing::write_samples(folder_, {.input = {1, kPixels, kPixels, 5, 0}}, kImages);
-    job_.train = {.epochs = 2, .global_batch = 100, .learning_rate = 0.01, .average = 0.5, .check_every = 1};
-    job_.data.test = job_.data.train;
-    job_.devices = {{"cpu:0"}, {"gpu:0"}};
-    job_.balance.policy = balance::BalancePolicy::even;
-    torch::jit::Module module("linear");
-    const auto weight = torch::arange(5 * kPixels * kPixels, torch::kFloat).sin().mul(0.1).view({5, kPixels * kPixels});
-    module.register_parameter("weight", weight.detach().requires_grad_(), false);
-    module.define("def forward(self, x):\n  return torch.matmul(torch.relu(x.flatten(1)), self.weight.t())\n");
-    job_.model = {.path = folder_.path("model.pt")};
-    module.save(job_.model.path);
-  }
-  ~TrainerOnDevices() override {
-    testing::lose_standin(0, false);
-    configure_standin(0, {});
-  }
-
-  /// Each rank's outcome; rank 1 computes on `second`. `before_run` is called on rank 1.
-  std::vector<Result<RunReport>> run(
-      torch::Device second, const std::function<void()>& before_run = [] {}, torch::Device first = torch::kCPU) {
-    std::vector<Result<RunReport>> reports(kRanks);
-    const std::atomic<bool> leave = false;
-    const Events events(-1);
-    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
-      const bool other = communicator.rank() == 1;
-      reports[size_t(communicator.rank())] = outcome_of([&]() -> Result<RunReport> {
-        REMUDA_ASSIGN(const auto trainer,
-                      Trainer::create(job_, communicator, events, leave,
-                                      {.device = other ? second : first, .room_bytes = other ? room_bytes_ : 0}));
-        if (other) before_run();
-        return trainer->run();
-      });
-    });
-    return reports;
-  }
-
-  /// What a worker does with an exception.
-  static Result<RunReport> outcome_of(const std::function<Result<RunReport>()>& run) {
-    try {
-      return run();
-    } catch (const std::exception& error) {
-      return failed(first_line(error));
-    }
-  }
-
-  const ScratchFolder folder_;
-  job::TrainJob job_;
-  double room_bytes_ = 0;  ///< of rank 1's device, where not 0; the stand-in does not say
-};
+using testing::TrainerOnDevices;
 
 // float32 sums of other parts of the batch, over six steps of SGD with momentum.
 TEST_F(TrainerOnDevices, AnAcceleratorAndACpuTrainAsTwoCpusDo) {
@@ -91,10 +34,12 @@ TEST_F(TrainerOnDevices, AcceleratorsOfOneMakerTrainAsTwoCpusDo) {
   testing::use_standin_library();
   const torch::Device first(torch::kXPU, 0), second(torch::kXPU, 1);
   for (const int device : {0, 1}) configure_standin(device, {.random_delay_s = 2e-4, .seed = unsigned(device)});
-  const auto expected = run(torch::kCPU), direct = run(second, [] {}, first);
+  const auto expected = run(torch::kCPU), direct = run(
+                                              second, [] {}, first);
   job_.train.device_collectives = job::Switch::off;
   const int calls = comm::standin_library_calls();
-  const auto by_host = run(second, [] {}, first);
+  const auto by_host = run(
+      second, [] {}, first);
   EXPECT_EQ(comm::standin_library_calls(), calls);
   for (const auto& reports : {direct, by_host}) {
     ASSERT_TRUE(reports[0]) << reports[0].error().message;
@@ -184,7 +129,9 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryComputesInSmallerPieces
 void make_deep(const std::string& path) {
   torch::manual_seed(5);
   torch::jit::Module module("deep");
-  module.register_parameter("up", torch::randn({4096, kPixels * kPixels}).mul(0.05).requires_grad_(), false);
+  module.register_parameter(
+      "up", torch::randn({4096, TrainerOnDevices::kPixels * TrainerOnDevices::kPixels}).mul(0.05).requires_grad_(),
+      false);
   module.register_parameter("down", torch::randn({5, 4096}).mul(0.01).requires_grad_(), false);
   module.define(
       "def forward(self, x):\n  x = torch.matmul(x.flatten(1), self.up.t())\n"
@@ -383,7 +330,8 @@ TEST_F(TrainerOnDevices, RunsThatMayLoseRanksExchangeThroughMemoryOfTheHost) {
   testing::use_standin_library();
   job_.elastic.ranks_lost = 1;
   const int calls = comm::standin_library_calls();
-  const auto reports = run(torch::Device(torch::kXPU, 1), [] {}, torch::Device(torch::kXPU, 0));
+  const auto reports = run(
+      torch::Device(torch::kXPU, 1), [] {}, torch::Device(torch::kXPU, 0));
   ASSERT_TRUE(reports[0]) << reports[0].error().message;
   EXPECT_EQ(comm::standin_library_calls(), calls);
   EXPECT_EQ(reports[0]->collectives.why_not,

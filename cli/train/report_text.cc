@@ -21,10 +21,10 @@ constexpr double kMuchUneven = 1.5;  // times the smallest batch that a device n
 
 /// Whether runs that differ in this key learn the same, except for the rounding of sums.
 bool learns_the_same(const std::string& key) {
-  static const std::set<std::string> kKeys{"memory.parameters", "memory.optimizer",   "memory.activations",
-                                           "memory.recompute",  "memory.empty_cache", "memory.recompute_blocks",
-                                           "train.encrypt",     "train.streams",      "train.check_every",
-                                           "data.workers",      "data.cache_mib"};
+  static const std::set<std::string> kKeys{"memory.parameters",   "memory.optimizer",   "memory.activations",
+                                           "memory.recompute",    "memory.empty_cache", "memory.recompute_blocks",
+                                           "train.encrypt",       "train.streams",      "train.check_every",
+                                           "train.deterministic", "data.workers",       "data.cache_mib"};
   return kKeys.contains(key) || key.starts_with("balance.") || key.starts_with("output.") ||
          key.starts_with("checkpoint.") || key.starts_with("elastic.");
 }
@@ -172,6 +172,23 @@ std::string memory_text(const Json& report) {
     if (workers::number_field(device, "oom_evaluations") > 0)
       texts.push_back(
           fmt::format("{} ran out of memory in evaluation, and went on with smaller batches.", names[rank]));
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::string unregistered_text(const Json& report) {
+  std::vector<std::string> texts;
+  const std::vector<std::string> names = device_names(report);
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const Json& device = report.at("devices")[rank];
+    if (!device.contains("unregistered")) continue;
+    const Json& unregistered = device["unregistered"];
+    texts.push_back(
+        fmt::format("Copies between {} and its host took a detour, which is slower: its driver registered {} of memory "
+                    "less than it "
+                    "was asked for ({}). A limit of locked memory may be why (`ulimit -l`).",
+                    names[rank], human_bytes(workers::number_field(unregistered, "bytes")),
+                    workers::text_field(unregistered, "why", "it did not say why")));
   }
   return fmt::format("{}", fmt::join(texts, " "));
 }

@@ -25,6 +25,9 @@ std::string efficiency_text(const Json& report);
 /// Which device ran out of memory, what was done about it, and what avoids it; empty where none did.
 std::string memory_text(const Json& report);
 
+/// Which device's driver refused to register memory of the host, how much, and what may help; empty where none did.
+std::string unregistered_text(const Json& report);
+
 /// Where batch norm normalised batches of unlike sizes, as each device has its own: what to do. Empty elsewhere.
 std::string batch_norm_text(const Json& report);
 

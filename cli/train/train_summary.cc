@@ -124,7 +124,7 @@ std::string summary_text(const Json& report) {
   text += weights_line(report);
   for (const std::string& why :
        {loss_text(report), join_text(report), roles_text(report), efficiency_text(report), memory_text(report),
-        batch_norm_text(report), compression_text(report), bottleneck_text(report)})
+        unregistered_text(report), batch_norm_text(report), compression_text(report), bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);

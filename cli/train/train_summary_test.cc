@@ -95,6 +95,16 @@ TEST(TrainSummary, SaysWhichDeviceRanOutOfMemoryAndWhatAvoidsIt) {
   EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()), Not(HasSubstr("fragmentation")));
 }
 
+TEST(TrainSummary, SaysWhoseDriverDidNotRegisterMemory) {
+  Json unregistered = report();
+  EXPECT_EQ(unregistered_text(unregistered), "");
+  unregistered["devices"][1]["unregistered"] = {{"bytes", 3 << 20}, {"why", "out of memory (error 2)"}};
+  EXPECT_EQ(unregistered_text(unregistered),
+            "Copies between cpu:1 and its host took a detour, which is slower: its driver registered 3.0 MiB of memory "
+            "less than it was asked for (out of memory (error 2)). A limit of locked memory may be why (`ulimit -l`).");
+  EXPECT_THAT(summary_text(unregistered), HasSubstr("took a detour"));
+}
+
 TEST(TrainSummary, SaysWhereBatchNormSeesUnlikeBatches) {
   Json uneven = report();
   uneven["devices"][0].update({{"share", 0.8}, {"pieces", 1}});

@@ -1,6 +1,7 @@
 #include "train/device/collectives.h"
 
 #include <algorithm>
+#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -104,6 +105,7 @@ Result<void> outcome_of(Trial trial) {
 
 Result<comm::OpenedCollectives> open_collectives(comm::Communicator& communicator, const DeviceOps& ops,
                                                  const CollectivesTrial& trial) {
+  const c10::DeviceGuard current(ops.device());  // a library takes that of the calling thread
   REMUDA_ASSIGN(comm::OpenedCollectives opened,
                 comm::open_device_collectives(communicator, {.place = place_of(ops),
                                                              .folders = library_folders(),

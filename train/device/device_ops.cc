@@ -1,6 +1,7 @@
 #include "train/device/device_ops.h"
 
 #include <algorithm>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -123,10 +124,24 @@ void DeviceOps::finish_copies() const {
 
 bool DeviceOps::register_host(std::span<std::byte> memory) const {
   if (is_synchronous() || memory.empty()) return false;
-  return pin_host(memory);
+  const c10::DeviceGuard current(device_);
+  const Result<void> pinned = pin_host(memory);
+  if (pinned) return true;
+  const std::lock_guard lock(refusals_->mutex);
+  refusals_->all.bytes += double(memory.size());
+  if (refusals_->all.why.empty()) refusals_->all.why = pinned.error().message;
+  return false;
 }
 
-void DeviceOps::release_host(std::span<std::byte> memory) const { unpin_host(memory); }
+void DeviceOps::release_host(std::span<std::byte> memory) const {
+  const c10::DeviceGuard current(device_);
+  unpin_host(memory);
+}
+
+Refused DeviceOps::refused() const {
+  const std::lock_guard lock(refusals_->mutex);
+  return refusals_->all;
+}
 
 bool DeviceOps::has_cache() const { return emptying_of(device_.type()) != nullptr; }
 
@@ -136,12 +151,14 @@ void DeviceOps::empty_cache() const {
 
 double DeviceOps::free_bytes() const {
   if (device_.is_cpu()) return host_free_bytes();
+  const c10::DeviceGuard current(device_);
   const auto memory = device_memory();
   return memory ? double(memory->free) : 0;
 }
 
 double DeviceOps::memory_bytes() const {
   if (device_.is_cpu()) return host_memory_bytes();
+  const c10::DeviceGuard current(device_);
   const auto memory = device_memory();
   return memory ? double(memory->total) : 0;
 }

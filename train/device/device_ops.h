@@ -12,6 +12,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,12 @@ namespace remuda::train {
 
 /// A point in a device's work; empty on a CPU, where everything before it is done. Copies mean the same point.
 using Moment = std::shared_ptr<c10::Event>;
+
+/// Memory of the host that a driver has refused to register.
+struct Refused {
+  double bytes = 0;  ///< in all
+  std::string why;   ///< what it said first; empty: it refused nothing
+};
 
 class DeviceOps {
  public:
@@ -54,9 +61,12 @@ class DeviceOps {
   void finish_copies() const;
 
   /// Tells the driver about memory of the host, so that copies from and to it need no detour. Without that, and where
-  /// the driver refuses, copies are as right but slower; false then. Undone by release_host().
+  /// the driver refuses, copies are as right but slower; false then, and it counts as refused(). Undone by
+  /// release_host().
   bool register_host(std::span<std::byte> memory) const;
   void release_host(std::span<std::byte> memory) const;
+  /// Memory that the driver refused to register, of this object and its copies; nothing on a CPU.
+  Refused refused() const;
 
   /// Whether empty_cache() can do anything: not on a CPU, nor with a libtorch that offers no way to.
   bool has_cache() const;
@@ -69,12 +79,17 @@ class DeviceOps {
   double free_bytes() const;
 
  private:
+  struct Refusals {
+    std::mutex mutex;
+    Refused all;
+  };
   DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<c10::Stream> copies)
-      : device_(device), guard_(guard), copies_(copies) {}
+      : device_(device), guard_(guard), copies_(copies), refusals_(std::make_shared<Refusals>()) {}
 
   torch::Device device_;
   std::optional<c10::impl::VirtualGuardImpl> guard_;  ///< none on a CPU
   std::optional<c10::Stream> copies_;
+  std::shared_ptr<Refusals> refusals_;
 };
 
 }  // namespace remuda::train

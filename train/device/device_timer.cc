@@ -1,5 +1,7 @@
 #include "train/device/device_timer.h"
 
+#include <c10/core/DeviceGuard.h>
+
 namespace remuda::train {
 namespace {
 
@@ -13,10 +15,11 @@ Event event_of(const DeviceTimer::Mark& mark) { return std::static_pointer_cast<
 
 std::optional<DeviceTimer> DeviceTimer::of(torch::Device device) {
   if (device.is_cpu() || !cudaStubs()->enabled()) return std::nullopt;
-  return DeviceTimer();
+  return DeviceTimer(device);
 }
 
 DeviceTimer::Mark DeviceTimer::mark() const {
+  const c10::DeviceGuard current(device_);
   DeviceEvent::Index device{};
   Event event;
   int64_t unused = 0;

@@ -26,13 +26,15 @@ class DeviceTimer {
   /// None for a CPU, and where this libtorch has no timed events for the device.
   static std::optional<DeviceTimer> of(torch::Device device);
 
-  /// After what this thread has given its current stream so far.
+  /// After what this thread has given the device's current stream so far.
   Mark mark() const;
   /// From one mark to another of the same stream. Blocks until the device has passed both.
   double seconds(const Mark& from, const Mark& to) const;
 
  private:
-  DeviceTimer() = default;
+  explicit DeviceTimer(torch::Device device) : device_(device) {}
+
+  torch::Device device_;
 };
 
 /// Those of NVTX or ROCTX, which Nsight Systems and rocprof show; none where this libtorch has neither.

@@ -2,8 +2,10 @@
 #include "train/device/device_timer.h"
 
 #include <algorithm>
+#include <c10/core/DeviceGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <thread>
 
 #include "train/operator_watch.h"
 #include "train/testing/standin/standin.h"
@@ -32,6 +34,16 @@ profile::OperationTotal total_of(profile::Recorder& recorder, const std::string&
 TEST_F(DeviceTimerTest, IsForDevicesThatWorkOnTheirOwn) {
   EXPECT_FALSE(DeviceTimer::of(torch::kCPU));
   EXPECT_TRUE(DeviceTimer::of(kTimed));
+}
+
+TEST_F(DeviceTimerTest, MarksItsOwnDeviceWhateverTheThreadsIs) {
+  const auto timer = DeviceTimer::of(kTimed);
+  std::thread([&] {
+    const c10::DeviceGuard another(torch::Device(torch::kXPU, 1));
+    timer->mark();
+    testing::lose_standin(0);
+    EXPECT_ANY_THROW(timer->mark());
+  }).join();
 }
 
 TEST_F(DeviceTimerTest, MeasuresWhatLiesBetweenTwoMarks) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <torch/version.h>
 
 namespace remuda::train {
@@ -26,9 +27,13 @@ bool is_success(int error) {
 
 }  // namespace
 
-bool pin_host(std::span<std::byte> memory) {
+Result<void> pin_host(std::span<std::byte> memory) {
   const auto call = find<int(void*, size_t, unsigned)>("HostRegister");
-  return call && is_success(call(memory.data(), memory.size(), 0));
+  if (!call) return failed("no library that libtorch has loaded has a function for it");
+  const int error = call(memory.data(), memory.size(), 0);
+  if (is_success(error)) return {};
+  const auto text_of = find<const char*(int)>("GetErrorString");
+  return failed(text_of ? fmt::format("{} (error {})", text_of(error), error) : fmt::format("error {}", error));
 }
 
 void unpin_host(std::span<std::byte> memory) {
@@ -88,12 +93,13 @@ std::vector<std::string> library_folders() {
   return {own.string(), (own / "../../nvidia/nccl/lib").lexically_normal().string()};
 }
 
-std::optional<int> device_capability() {
+std::optional<int> device_capability(int index) {
   constexpr int kMajor = 75, kMinor = 76;  // cudaDevAttrComputeCapabilityMajor and Minor
   using Function = int(int*, int, int);
   auto* const call = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
   int major = 0, minor = 0;
-  if (!call || !is_success(call(&major, kMajor, 0)) || !is_success(call(&minor, kMinor, 0))) return std::nullopt;
+  if (!call || !is_success(call(&major, kMajor, index)) || !is_success(call(&minor, kMinor, index)))
+    return std::nullopt;
   return 10 * major + minor;
 }
 

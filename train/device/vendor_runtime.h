@@ -12,10 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace remuda::train {
 
-/// Pins memory of the host for copies to and from the device; false where that is not possible.
-bool pin_host(std::span<std::byte> memory);
+/// Pins memory of the host for copies to and from devices, on behalf of the calling thread's current one. The error
+/// says what refuses it.
+Result<void> pin_host(std::span<std::byte> memory);
 void unpin_host(std::span<std::byte> memory);
 
 struct DeviceMemory {
@@ -43,7 +46,7 @@ void* native_stream(const c10::impl::VirtualGuardImpl& guard, const c10::Stream&
 /// environment.
 std::vector<std::string> library_folders();
 
-/// 10 x major + minor of its compute capability, where its maker has such numbers.
-std::optional<int> device_capability();
+/// 10 x major + minor of a device's compute capability, where its maker has such numbers.
+std::optional<int> device_capability(int index);
 
 }  // namespace remuda::train

@@ -8,6 +8,7 @@
 namespace {
 constexpr int kInvalidValue = 1;
 int last_error = 0;
+int asked_device = -1;
 int fail() { return last_error = kInvalidValue; }
 }  // namespace
 
@@ -15,7 +16,11 @@ extern "C" {
 int cudaHostRegister(void*, size_t, unsigned) { return fail(); }
 int cudaHostUnregister(void*) { return fail(); }
 int cudaMemGetInfo(size_t*, size_t*) { return fail(); }
-int cudaDeviceGetAttribute(int*, int, int) { return fail(); }
+int cudaDeviceGetAttribute(int*, int, int device) {
+  asked_device = device;
+  return fail();
+}
+const char* cudaGetErrorString(int) { return "invalid argument"; }
 int cudaGetLastError() { return std::exchange(last_error, 0); }
 }
 
@@ -25,14 +30,15 @@ namespace {
 /// libtorch asks for the last error after each kernel it starts, and throws if there is one.
 TEST(VendorRuntime, AFailedCallLeavesNoErrorForLibtorchToFind) {
   std::array<std::byte, 64> memory{};
-  EXPECT_FALSE(pin_host(memory));
+  EXPECT_EQ(pin_host(memory).error().message, "invalid argument (error 1)");
   EXPECT_EQ(last_error, 0);
   unpin_host(memory);
   EXPECT_EQ(last_error, 0);
   EXPECT_FALSE(device_memory());
   EXPECT_EQ(last_error, 0);
-  EXPECT_FALSE(device_capability());
+  EXPECT_FALSE(device_capability(3));
   EXPECT_EQ(last_error, 0);
+  EXPECT_EQ(asked_device, 3);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ class AcceleratorTarget final : public Target {
 
   Result<DeviceFigures> device(size_t device) override {
     REMUDA_ASSIGN(const at::Device here, device_of(device));
+    const at::DeviceGuard current(here);
     stay_near(plan_.devices[device]);
     const auto pinned = torch::empty({plan_.bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
     pinned.fill_(1);

@@ -119,7 +119,7 @@ void Device::configure(const StandinSettings& settings) {
     streams_[i]->configure(i == kComputeStream ? settings.lazy_compute : settings.lazy_copies, settings.random_delay_s,
                            settings.seed + unsigned(i));
   const std::lock_guard lock(mutex_);
-  cap_ = settings.memory_cap;
+  settings_ = settings;
 }
 
 void* Device::allocate(size_t bytes, int stream) {
@@ -128,7 +128,7 @@ void* Device::allocate(size_t bytes, int stream) {
   void* memory = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (used_ + size > cap_)
+    if (used_ + size > settings_.memory_cap)
       C10_THROW_ERROR(OutOfMemoryError, "the stand-in device is out of memory, as the test wants it");
     auto& same = free_[{stream, size}];
     if (!same.empty()) {

@@ -69,6 +69,7 @@ class Device {
   static Device& get(int index);
 
   void configure(const StandinSettings& settings);
+  const StandinSettings& settings() const { return settings_; }
   Stream& stream(int index) { return *streams_.at(size_t(index)); }
   size_t streams() const { return streams_.size(); }
 
@@ -104,7 +105,7 @@ class Device {
   std::map<void*, Block> blocks_;                              ///< in use
   std::map<std::pair<int, size_t>, std::vector<void*>> free_;  ///< by stream and size, to be used again
   std::atomic<size_t> used_ = 0;
-  size_t cap_ = SIZE_MAX;
+  StandinSettings settings_;
   std::map<WaitKind, Watch> watches_;
   std::atomic<bool> lost_ = false;
   std::atomic<int> calls_left_ = 0;  ///< until it is; 0: no more are counted

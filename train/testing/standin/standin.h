@@ -24,10 +24,13 @@ constexpr int kComputeStream = 0;  ///< the default stream; any other one is for
 
 /// Settings of one device, whose streams are idle. They hold until they are changed.
 struct StandinSettings {
-  size_t memory_cap = SIZE_MAX;  ///< in bytes; an allocation beyond it throws as on a full GPU
-  bool lazy_compute = false;     ///< the default stream does nothing that nobody waits for
-  bool lazy_copies = false;      ///< nor do the others
-  double random_delay_s = 0;     ///< before each task: up to so much, drawn with `seed`
+  size_t memory_cap = SIZE_MAX;      ///< in bytes; an allocation beyond it throws as on a full GPU
+  bool tells_memory = false;         ///< its maker's library says how much there is: memory_cap
+  int capability = 0;                ///< 10 x major + minor; 0: the library does not say
+  bool refuses_to_register = false;  ///< memory of the host
+  bool lazy_compute = false;         ///< the default stream does nothing that nobody waits for
+  bool lazy_copies = false;          ///< nor do the others
+  double random_delay_s = 0;         ///< before each task: up to so much, drawn with `seed`
   unsigned seed = 1;
 };
 void configure_standin(int device, const StandinSettings& settings);
@@ -52,6 +55,8 @@ void lose_standin(int device, bool lost = true, int after_calls = 0);
 bool standin_pinned(const void* start, size_t bytes);
 /// How much is, in all.
 size_t standin_pinned_bytes();
+/// The device that was the current one when the memory that begins here was registered; -1: it is not.
+int standin_pinned_by(const void* start);
 
 /// Of the calling thread: the names of the ranges that were pushed, and "end" for each that was popped.
 std::vector<std::string>& standin_ranges();
