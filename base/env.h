@@ -59,6 +59,7 @@ struct Variable {
   X(no_color, "NO_COLOR", "no colour in output when set and not empty") \
   X(term, "TERM", "dumb: no colour, no progress bar") \
   X(virtual_env, "VIRTUAL_ENV", "the active virtual environment of Python") \
+  X(cublas_workspace, "CUBLAS_WORKSPACE_CONFIG", "workspaces of cuBLAS; one with which it gives the same bits each time with train.deterministic, unless set") \
   X(cuda_device_order, "CUDA_DEVICE_ORDER", "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID") \
   X(probe_timeout, "REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set") \
   X(policy, "REMUDA_POLICY", "file with the policy of a pool of one's own; the pool for all users has /etc/remuda/policy.toml") \

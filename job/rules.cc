@@ -84,6 +84,15 @@ Result<void> check_batch_norm(const TrainJob& job, toml::table& table, const std
   return usage_error(fmt::format("{}: {}", place_of(table, "train.batch_norm", name), synchronized_norm_refusal()));
 }
 
+/// Which algorithm is the fastest differs from time to time.
+Result<void> check_deterministic(const TrainJob& job, toml::table& table, const std::string& name) {
+  if (job.train.deterministic == Switch::off || job.train.autotune == Switch::off) return {};
+  return usage_error(
+      fmt::format("{}: train.deterministic = \"on\" does not go together with train.autotune = \"on\", which takes the "
+                  "algorithm that is the fastest at the time",
+                  place_of(table, "train.deterministic", name)));
+}
+
 /// A sample is text: its tokens are bytes.
 Result<void> check_sample(const TrainJob& job, toml::table& table, const std::string& name) {
   constexpr int kBytes = 256;
@@ -275,6 +284,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   REMUDA_TRY(check_output(job, table, name));
   REMUDA_TRY(check_micro_batch(job, table, name));
   REMUDA_TRY(check_batch_norm(job, table, name));
+  REMUDA_TRY(check_deterministic(job, table, name));
   REMUDA_TRY(check_compression(job, table, name));
   REMUDA_TRY(check_sharded(job, table, name));
   REMUDA_TRY(check_join(job, table, name));

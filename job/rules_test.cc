@@ -309,6 +309,14 @@ TEST(Rules, BatchNormOfAllDevicesIsForTheBuiltInOne) {
   EXPECT_EQ(error_of(resnet, {setting, "model.path=m.pt"}), refused);
 }
 
+TEST(Rules, WhatIsTheFastestAtTheTimeIsNotDeterministic) {
+  EXPECT_EQ(error_of(kMlpJob, {"train.deterministic=on"}), "no error");
+  EXPECT_EQ(
+      error_of(kMlpJob, {"train.deterministic=on", "train.autotune=on"}),
+      "--set train.deterministic: train.deterministic = \"on\" does not go together with train.autotune = \"on\", "
+      "which takes the algorithm that is the fastest at the time");
+}
+
 TEST(Rules, SharesAreForFixedOnly) {
   EXPECT_EQ(error_of(kMlpJob + "[balance]\nshares = [1, 1]\n"),
             "job.toml:8: balance.shares is for balance.policy \"fixed\", but this job has balance.policy = \"auto\"");

@@ -6,7 +6,8 @@
 namespace remuda::job {
 namespace {
 
-#define MEMBER(path) [](TrainJob& job) -> auto& { return job.path; }
+#define MEMBER(path) \
+  [](TrainJob & job) -> auto& { return job.path; }
 
 constexpr Range kSteps{0, 2147483647};
 constexpr Range kCount{1, 2147483647};
@@ -78,10 +79,10 @@ std::vector<Key> model_keys() {
 std::vector<Key> data_keys() {
   const Need required = Need::required, optional = Need::optional, with_table = Need::with_table;
   const Condition any_images = for_data({"idx", "images", "cifar"}), with_path = for_data({"images", "cifar"});
-  const auto images = [](TrainJob& job) -> auto& { return test_files(job).images; };
-  const auto labels = [](TrainJob& job) -> auto& { return test_files(job).labels; };
-  const auto path = [](TrainJob& job) -> auto& { return test_files(job).path; };
-  const auto tokens = [](TrainJob& job) -> auto& { return test_files(job).tokens; };
+  const auto images = [](TrainJob & job) -> auto& { return test_files(job).images; };
+  const auto labels = [](TrainJob & job) -> auto& { return test_files(job).labels; };
+  const auto path = [](TrainJob & job) -> auto& { return test_files(job).path; };
+  const auto tokens = [](TrainJob & job) -> auto& { return test_files(job).tokens; };
   return {
       {"data.format",
        choice<DataFormat>({"idx", "images", "cifar", "tokens"}, MEMBER(data.format)),
@@ -192,6 +193,11 @@ std::vector<Key> arithmetic_keys() {
        optional,
        {},
        "try the algorithms of convolutions first, on GPUs; for input of one size"},
+      {"train.deterministic",
+       choice<Switch>({"off", "on"}, MEMBER(train.deterministic)),
+       optional,
+       {},
+       "the same run gives the same bits on GPUs, too, at the cost of speed; operators that cannot are refused"},
   };
 }
 
@@ -310,10 +316,10 @@ std::vector<Key> elastic_keys() {
 }
 
 std::vector<Key> device_keys() {
-  const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
-  const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
-  const auto shared = [](TrainJob& job) -> auto& { return last_device(job).shared; };
-  balance::Role& (*const role)(TrainJob&) = [](TrainJob& job) -> auto& { return last_device(job).role; };
+  const auto use = [](TrainJob & job) -> auto& { return last_device(job).use; };
+  const auto slowdown = [](TrainJob & job) -> auto& { return last_device(job).slowdown; };
+  const auto shared = [](TrainJob & job) -> auto& { return last_device(job).shared; };
+  balance::Role& (*const role)(TrainJob&) = [](TrainJob & job) -> auto& { return last_device(job).role; };
   return {
       {"balance.policy", choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
        Need::optional, std::nullopt, "how the batch is split over devices"},

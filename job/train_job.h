@@ -92,6 +92,7 @@ struct TrainSpec {
   int compression_rank = 4;                     ///< powersgd: of the matrices that hosts send
   Switch tf32 = Switch::off;                    ///< products of float32 in 19 bits, on hardware that has them
   Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
+  Switch deterministic = Switch::off;       ///< kernels that give the same bits each time, and no others
   BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
   Switch encrypt = Switch::on;              ///< connections between hosts
   int streams = 4;                          ///< connections that two hosts exchange gradients and parameters over

@@ -8,6 +8,7 @@
 #include "train/agreement.h"
 #include "train/device/vendor_runtime.h"
 #include "train/labels.h"
+#include "train/sum_trial.h"
 
 namespace remuda::train {
 namespace {
@@ -25,18 +26,11 @@ bool autocasts(torch::Device device, torch::ScalarType type) {
   return torch::linear(one, one).scalar_type() == type;
 }
 
-/// A product as that of a weight's gradient, of 4096 ones. libtorch 1.13 adds up in bfloat16 itself on CPUs without
-/// AVX-512, and ends at 256, from where one more is rounded away; float16 would end at 2048.
-bool adds_up_in_float32(torch::Device device, torch::ScalarType type) {
-  constexpr int kSamples = 4096;
-  const auto ones = torch::ones({kSamples, 8}, torch::TensorOptions(device).dtype(type));
-  return torch::mm(ones.t(), ones).eq(kSamples).all().item<bool>();
-}
-
+/// Of what has no number, or no such capability, nothing is held against it.
 int capability_of(torch::Device device) {
   const int index =
       device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
-  return device_capability(index).value_or(kFirstBf16);
+  return index < 0 ? kFirstBf16 : device_capability(index).value_or(kFirstBf16);
 }
 
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
@@ -93,10 +87,14 @@ torch::ScalarType compute_type(job::Precision precision, torch::Device device, t
 }
 
 void configure_arithmetic(const job::TrainSpec& spec) {
+  const bool deterministic = spec.deterministic == job::Switch::on;
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(spec.tf32 == job::Switch::on);
   context.setAllowTF32CuDNN(spec.tf32 == job::Switch::on);
+  add_up_in_float32(context);
   context.setBenchmarkCuDNN(spec.autotune == job::Switch::on);
+  context.setDeterministicCuDNN(deterministic);
+  set_deterministic(context, deterministic);
 }
 
 Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,

@@ -22,7 +22,8 @@ namespace remuda::train {
 torch::ScalarType compute_type(job::Precision precision, torch::Device device,
                                torch::ScalarType parameters = torch::kFloat);
 
-/// What applies to the whole process: train.tf32 and train.autotune. Nothing where no device has them.
+/// What applies to the whole process: train.tf32, train.autotune and train.deterministic, and that sums of 16-bit
+/// products are float32 in all their parts. Nothing where no device has them. Before the first product on a device.
 void configure_arithmetic(const job::TrainSpec& spec);
 
 /// Collective. The type in which each rank computes, of which `mine` is this one's. A type that was asked for by name

@@ -6,6 +6,7 @@
 #include "comm/testing/run_ranks.h"
 #include "train/testing/parallel.h"
 #include "train/testing/precision.h"
+#include "train/testing/standin/standin.h"
 
 namespace remuda::train {
 namespace {
@@ -25,6 +26,19 @@ TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
   EXPECT_EQ(compute_type(Precision::automatic, kStandin, torch::kDouble), torch::kDouble);
   EXPECT_EQ(compute_type(Precision::fp32, kStandin), torch::kFloat);
   EXPECT_EQ(compute_type(Precision::bf16, torch::kMeta), torch::kFloat) << "libtorch has no autocast for it";
+}
+
+/// The hardware of the device itself counts, not that of the first one.
+TEST(ComputeType, IsThatOfOneOfSeveralUnlikeDevices) {
+  testing::configure_standin(0, {.capability = 90});
+  testing::configure_standin(2, {.capability = 61});
+  EXPECT_EQ(compute_type(job::Precision::automatic, torch::Device(torch::kXPU, 2)), torch::kFloat);
+  EXPECT_EQ(compute_type(job::Precision::automatic, torch::Device(torch::kXPU, 0)),
+            kHasBf16 ? torch::kBFloat16 : torch::kFloat);
+  testing::configure_standin(0, {.capability = 61});
+  testing::configure_standin(2, {.capability = 90});
+  EXPECT_EQ(compute_type(job::Precision::automatic, kStandin), kHasBf16 ? torch::kBFloat16 : torch::kFloat);
+  for (const int device : {0, 2}) testing::configure_standin(device, {});
 }
 
 TEST(Autocast, ComputesInItsTypeWhileItLives) {
@@ -82,6 +96,23 @@ TEST(Arithmetic, IsAsTheJobSays) {
   EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
   EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
   EXPECT_FALSE(at::globalContext().benchmarkCuDNN());
+}
+
+TEST(Arithmetic, GivesTheSameBitsEachTimeWhereTheJobAsksForThat) {
+  const at::Context& context = at::globalContext();
+  configure_arithmetic({.deterministic = job::Switch::on});
+  EXPECT_TRUE(context.deterministicAlgorithms());
+  EXPECT_FALSE(context.deterministicAlgorithmsWarnOnly()) << "what has no such kernel is refused";
+  EXPECT_TRUE(context.deterministicCuDNN());
+  configure_arithmetic({});
+  EXPECT_FALSE(context.deterministicAlgorithms());
+  EXPECT_FALSE(context.deterministicCuDNN());
+}
+
+TEST(Arithmetic, AddsUpInFloat32) {
+  at::globalContext().setAllowFP16ReductionCuBLAS(true);
+  configure_arithmetic({});
+  EXPECT_FALSE(may_add_up_in_16_bits(at::globalContext()));
 }
 
 TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {

@@ -1,6 +1,7 @@
 #include "train/process_tuning.h"
 
 #include <ATen/Parallel.h>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -31,6 +32,10 @@ void use_one_blas_thread() {
   if (env::get(env::openblas_num_threads)) return;
   if (const SetThreads set = find("openblas_set_num_threads")) set(1);
 }
+
+// 8 blocks of 4096 KiB: of the two sizes that NVIDIA names for this ("cuBLAS, 2.1.4 Results Reproducibility"), the fast
+// one.
+void use_one_cublas_workspace() { ::setenv(env::cublas_workspace.name, ":4096:8", /*overwrite=*/0); }
 
 // libtorch sets OpenMP's number when a thread first asks for it, so it is asked first. at::set_num_threads() would
 // change what new threads of the process begin with, too.

@@ -11,6 +11,10 @@ void keep_freed_memory();
 /// unless the environment says how many OpenBLAS is to have. Nothing where libtorch uses another library.
 void use_one_blas_thread();
 
+/// cuBLAS gives the same bits each time only with a workspace of one size, which it learns from the environment when it
+/// begins: sets that, unless the environment has it. Before other threads read the environment.
+void use_one_cublas_workspace();
+
 /// While it lives, libtorch's operations on the calling thread use no other threads: for what many threads do side by
 /// side, and for what must have the same bits on each (a sum over several threads is rounded in another way).
 class OneThreadHere {

@@ -14,6 +14,9 @@ namespace {
 constexpr const char* kAllocationFailures[] = {"DefaultCPUAllocator", "out of memory",     "_ALLOC_FAILED",
                                                "_ALLOCATION_FAILED",  "StatusAllocFailed", "_status_memory_error"};
 
+/// After the operator's name, since 1.7.
+constexpr std::string_view kNotDeterministic = " does not have a deterministic implementation";
+
 /// As in "AVX2". libtorch 1.13 has no function for it, but every version prints it.
 std::string cpu_capability() {
   constexpr std::string_view kName = "CPU capability usage: ";
@@ -38,7 +41,14 @@ std::string first_line(const std::exception& error) {
     text.erase(text.find_last_not_of(" \n") + 1);
     text.erase(0, text.rfind('\n') + 1);
   }
-  return text.substr(0, text.find('\n'));
+  text.erase(std::min(text.find('\n'), text.size()));
+  const size_t end = text.find(kNotDeterministic);
+  if (end == std::string::npos) return text;
+  const std::string before = text.substr(0, end);
+  return fmt::format(
+      "{} has no kernel on this device that gives the same bits each time (libtorch {}); leave "
+      "train.deterministic out",
+      before.substr(before.rfind(' ') + 1), TORCH_VERSION);
 }
 
 bool is_out_of_memory(const std::exception& error) {

@@ -1,11 +1,13 @@
 // The differences between libtorch versions, all in one place. Sources compile from 1.13 to 2.x through this header.
 #pragma once
 
+#include <ATen/Context.h>
 #include <functional>
 #include <memory>
 #include <string>
 #include <torch/torch.h>
 #include <torch/version.h>
+#include <type_traits>
 #if __has_include(<torch/csrc/profiler/stubs/base.h>)
 #include <torch/csrc/profiler/stubs/base.h>
 #else  // 1.13
@@ -49,7 +51,38 @@ struct TimedEvent<void (ProfilerStubs::*)(DeviceIndex*, Event*, int64_t*) const>
 };
 using DeviceEvent = TimedEvent<decltype(&ProfilerStubs::record)>;
 
-/// A library exception's message without its backtrace, on one line.
+/// Has products of 16 bits added up in float32, in pieces too ("split-K"): libtorch allows cuBLAS less unless it is
+/// told. Of bfloat16 only 2.0 and later can be told.
+inline void add_up_in_float32(at::Context& context) {
+  context.setAllowFP16ReductionCuBLAS(false);
+  const auto same_of_bf16 = [](auto& own) {
+    if constexpr (requires { own.setAllowBF16ReductionCuBLAS(false); }) own.setAllowBF16ReductionCuBLAS(false);
+  };
+  same_of_bf16(context);
+}
+
+/// Whether float16 may be added up in less. A bool; an enumeration from 2.9 on, whose first value says yes.
+inline bool may_add_up_in_16_bits(const at::Context& context) {
+  const auto allowed = context.allowFP16ReductionCuBLAS();
+  if constexpr (std::is_same_v<decltype(context.allowFP16ReductionCuBLAS()), bool>)
+    return allowed;
+  else
+    return allowed == decltype(context.allowFP16ReductionCuBLAS()){};
+}
+
+/// Operators take kernels that give the same bits each time, and those that have none throw. Memory that is not
+/// written yet stays as it is: libtorch would fill it since 2.2, for programs that read it all the same.
+inline void set_deterministic(at::Context& context, bool on) {
+  context.setDeterministicAlgorithms(on, /*warn_only=*/false);
+  const auto leave_memory = [](auto& own) {
+    if constexpr (requires { own.setDeterministicFillUninitializedMemory(false); })
+      own.setDeterministicFillUninitializedMemory(false);
+  };
+  leave_memory(context);
+}
+
+/// A library exception's message without its backtrace, on one line. Of an operator that has no kernel that
+/// train.deterministic allows, a sentence that says so.
 std::string first_line(const std::exception& error);
 
 /// "Float of shape [1, 4]".

@@ -26,5 +26,19 @@ TEST(TorchCompat, WhatElseALibraryReportsIsNot) {
     EXPECT_FALSE(is_of_memory(text)) << text;
 }
 
+TEST(TorchCompat, AnOperatorThatIsNotDeterministicIsNamedInOneSentence) {
+  const bool before = at::globalContext().deterministicAlgorithms();
+  set_deterministic(at::globalContext(), true);
+  std::string sentence;
+  try {
+    torch::zeros({4}).put_(torch::zeros({1}, torch::kLong), torch::ones({1}));
+  } catch (const std::exception& error) {
+    sentence = first_line(error);
+  }
+  set_deterministic(at::globalContext(), before);
+  EXPECT_EQ(sentence, std::string("put_ has no kernel on this device that gives the same bits each time (libtorch ") +
+                          TORCH_VERSION + "); leave train.deterministic out");
+}
+
 }  // namespace
 }  // namespace remuda::train

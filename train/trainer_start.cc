@@ -207,6 +207,8 @@ Result<void> Trainer::prepare_collectives() {
     opened.why_not = "elastic.join is set: the device that joins may be of another maker";
   } else if (is_sharded()) {
     opened.why_not = "memory.parameters is \"sharded\": blocks are fetched through memory of the host";
+  } else if (job_.train.deterministic == job::Switch::on) {
+    opened.why_not = "train.deterministic is set: no library of a maker promises the order of its sums";
   } else if (job_.train.device_collectives == job::Switch::on) {
     const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};
     REMUDA_ASSIGN(opened, open_collectives(communicator_, ops_, trial));
@@ -277,13 +279,13 @@ uint64_t Trainer::device_hash() const {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
-  const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
-                  c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
-                  at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
-                  job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
-                  int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
-                  int(job_.memory.parameters), int(job_.memory.activations), int(device.role));
+  const std::string text = fmt::format(
+      "{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
+      c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
+      at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
+      job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
+      int(job_.train.deterministic), int(job_.train.batch_norm), job_.data.size, job_.data.context,
+      int(job_.memory.optimizer), int(job_.memory.parameters), int(job_.memory.activations), int(device.role));
   return XXH3_64bits(text.data(), text.size());
 }
 

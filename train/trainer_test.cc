@@ -315,6 +315,18 @@ TEST_F(TrainerTest, ModelThatCannotTakeTheSamplesToTestWithIsRefusedBeforeItTrai
   EXPECT_THAT(refusal(job_), HasSubstr("cannot take one sample, Float of shape [1, 1, 6, 12]: "));
 }
 
+TEST_F(TrainerTest, ModelThatCannotBeDeterministicIsRefusedWhereItHasToBe) {
+  split({1});
+  use_model(
+      "torch.matmul(x.flatten(1), torch.put(self.weight, torch.zeros([1]).argmax(0), "
+      "torch.zeros([1])).t())");
+  EXPECT_EQ(refusal(job_), "none");
+  job_.train.deterministic = job::Switch::on;
+  EXPECT_THAT(refusal(job_), HasSubstr("cannot take one sample, Float of shape [1, 1, 12, 12]: put_ has no kernel on "
+                                       "this device that gives the same bits each time"));
+  configure_arithmetic({});
+}
+
 TEST_F(TrainerTest, ModelThatCannotTakeTheDataIsRefusedWithWhatItIsGiven) {
   split({1});
   use_model("torch.matmul(x, self.weight)");

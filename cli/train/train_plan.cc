@@ -293,6 +293,7 @@ std::string collectives_reason(const job::TrainJob& job, const Inventory& invent
   if (job.devices.size() == 1) return "they stay on the only device";
   if (job.elastic.ranks_lost > 0) return by_host + "elastic.ranks_lost is set";
   if (job.memory.parameters == job::Held::sharded) return by_host + "memory.parameters is \"sharded\"";
+  if (job.train.deterministic == job::Switch::on) return by_host + "train.deterministic is set";
   if (job.train.device_collectives == job::Switch::off) return by_host + "train.device_collectives is \"off\"";
   const Device& first = chosen_device(inventory, job.devices[0].use);
   for (const auto& spec : job.devices) {

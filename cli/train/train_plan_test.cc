@@ -120,6 +120,9 @@ TEST(TrainPlan, SaysHowBucketsWillGoBetweenTheRanks) {
   job::TrainJob off = job_on({{"gpu:0"}, {"gpu:1"}});
   off.train.device_collectives = job::Switch::off;
   EXPECT_THAT(text(off), HasSubstr("host: train.device_collectives is \"off\"\n"));
+  job::TrainJob deterministic = job_on({{"gpu:0"}, {"gpu:1"}});
+  deterministic.train.deterministic = job::Switch::on;
+  EXPECT_THAT(text(deterministic), HasSubstr("host: train.deterministic is set\n"));
   job::TrainJob elastic = job_on({{"gpu:0"}, {"gpu:1"}});
   elastic.elastic.ranks_lost = 1;
   EXPECT_THAT(text(elastic), HasSubstr("host: elastic.ranks_lost is set\n"));
