@@ -35,6 +35,8 @@ class Image {
   const std::vector<weights::TensorInfo>& tensors() const { return header_.tensors; }
   /// Where the values of one of tensors() belong: an address that is a multiple of their size.
   std::span<std::byte> bytes_of(const weights::TensorInfo& tensor) const;
+  /// All of the file, for those who tell a driver about it.
+  std::span<std::byte> bytes() const { return bytes_; }
   /// Copies all of these values there, past the caches: these stay to whoever computes, and the memory that is written
   /// need not be read before, as it is for a copy through them.
   void fill(const weights::TensorInfo& tensor, std::span<const std::byte> values) const;

@@ -6,8 +6,7 @@
 namespace remuda::job {
 namespace {
 
-#define MEMBER(path) \
-  [](TrainJob & job) -> auto& { return job.path; }
+#define MEMBER(path) [](TrainJob& job) -> auto& { return job.path; }
 
 constexpr Range kSteps{0, 2147483647};
 constexpr Range kCount{1, 2147483647};
@@ -28,13 +27,6 @@ constexpr Range kSide{0, 4096};
 constexpr Range kUnit{0, 1};
 constexpr Range kThreads{-1, 256};
 constexpr Range kToken{-1, 2147483647};
-
-/// A choice whose words stand in the order of the enumerators.
-template <typename Enum>
-ChoiceField choice(std::vector<std::string> words, Enum& (*member)(TrainJob&)) {
-  return {words, [member](TrainJob& job, size_t index) { member(job) = static_cast<Enum>(index); },
-          [member, words](TrainJob& job) { return words.at(static_cast<size_t>(member(job))); }};
-}
 
 /// A choice that is kept as its word.
 ChoiceField word(const std::vector<std::string>& words, std::string& (*member)(TrainJob&)) {
@@ -79,10 +71,10 @@ std::vector<Key> model_keys() {
 std::vector<Key> data_keys() {
   const Need required = Need::required, optional = Need::optional, with_table = Need::with_table;
   const Condition any_images = for_data({"idx", "images", "cifar"}), with_path = for_data({"images", "cifar"});
-  const auto images = [](TrainJob & job) -> auto& { return test_files(job).images; };
-  const auto labels = [](TrainJob & job) -> auto& { return test_files(job).labels; };
-  const auto path = [](TrainJob & job) -> auto& { return test_files(job).path; };
-  const auto tokens = [](TrainJob & job) -> auto& { return test_files(job).tokens; };
+  const auto images = [](TrainJob& job) -> auto& { return test_files(job).images; };
+  const auto labels = [](TrainJob& job) -> auto& { return test_files(job).labels; };
+  const auto path = [](TrainJob& job) -> auto& { return test_files(job).path; };
+  const auto tokens = [](TrainJob& job) -> auto& { return test_files(job).tokens; };
   return {
       {"data.format",
        choice<DataFormat>({"idx", "images", "cifar", "tokens"}, MEMBER(data.format)),
@@ -316,10 +308,10 @@ std::vector<Key> elastic_keys() {
 }
 
 std::vector<Key> device_keys() {
-  const auto use = [](TrainJob & job) -> auto& { return last_device(job).use; };
-  const auto slowdown = [](TrainJob & job) -> auto& { return last_device(job).slowdown; };
-  const auto shared = [](TrainJob & job) -> auto& { return last_device(job).shared; };
-  balance::Role& (*const role)(TrainJob&) = [](TrainJob & job) -> auto& { return last_device(job).role; };
+  const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
+  const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
+  const auto shared = [](TrainJob& job) -> auto& { return last_device(job).shared; };
+  balance::Role& (*const role)(TrainJob&) = [](TrainJob& job) -> auto& { return last_device(job).role; };
   return {
       {"balance.policy", choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
        Need::optional, std::nullopt, "how the batch is split over devices"},
@@ -374,8 +366,9 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(),
-                       output_keys(), checkpoint_keys(), elastic_keys(), device_keys(), placement_keys()})
+    for (auto& part :
+         {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(), engine_keys(),
+          output_keys(), checkpoint_keys(), elastic_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

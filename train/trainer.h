@@ -101,6 +101,8 @@ class Trainer {
   Result<void> prepare();
   Result<void> prepare_feed();
   Result<void> prepare_collectives();
+  /// As the job says.
+  double bucket_bytes() const { return job_.train.bucket_mib * (1 << 20); }
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs(const KeptBalance* kept = nullptr);
   uint64_t device_hash() const;
@@ -130,6 +132,7 @@ class Trainer {
   Result<void> keep_profile();
   CheckpointReport checkpoints_in_all() const;
   Result<void> begin_copies();
+  HostCopies host_copies() const { return {ops_, job_.engine.pinned_copies == job::Switch::on}; }
   Result<void> keep_copies();
   Progress progress() const;
   KeptBalance learned() const;

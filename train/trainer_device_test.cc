@@ -34,12 +34,10 @@ TEST_F(TrainerOnDevices, AcceleratorsOfOneMakerTrainAsTwoCpusDo) {
   testing::use_standin_library();
   const torch::Device first(torch::kXPU, 0), second(torch::kXPU, 1);
   for (const int device : {0, 1}) configure_standin(device, {.random_delay_s = 2e-4, .seed = unsigned(device)});
-  const auto expected = run(torch::kCPU), direct = run(
-                                              second, [] {}, first);
+  const auto expected = run(torch::kCPU), direct = run(second, [] {}, first);
   job_.train.device_collectives = job::Switch::off;
   const int calls = comm::standin_library_calls();
-  const auto by_host = run(
-      second, [] {}, first);
+  const auto by_host = run(second, [] {}, first);
   EXPECT_EQ(comm::standin_library_calls(), calls);
   for (const auto& reports : {direct, by_host}) {
     ASSERT_TRUE(reports[0]) << reports[0].error().message;
@@ -330,8 +328,7 @@ TEST_F(TrainerOnDevices, RunsThatMayLoseRanksExchangeThroughMemoryOfTheHost) {
   testing::use_standin_library();
   job_.elastic.ranks_lost = 1;
   const int calls = comm::standin_library_calls();
-  const auto reports = run(
-      torch::Device(torch::kXPU, 1), [] {}, torch::Device(torch::kXPU, 0));
+  const auto reports = run(torch::Device(torch::kXPU, 1), [] {}, torch::Device(torch::kXPU, 0));
   ASSERT_TRUE(reports[0]) << reports[0].error().message;
   EXPECT_EQ(comm::standin_library_calls(), calls);
   EXPECT_EQ(reports[0]->collectives.why_not,

@@ -59,7 +59,7 @@ Result<void> Trainer::keep_profile() {
 Result<void> Trainer::begin_copies() {
   if (job_.elastic.ranks_lost == 0 || !job_.elastic.buddy || communicator_.size() == 1) return {};
   REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
-                                      parallel_->flat(), ops_.device()));
+                                      parallel_->flat(), host_copies()));
   return steps_made_ > 0 ? buddy_->keep(progress()) : Result<void>();
 }
 
@@ -90,7 +90,7 @@ Result<void> Trainer::keep_state() {
   if (buddy_) return {};
   REMUDA_ASSIGN(std::shared_ptr<Copies> copies,
                 copies_of_own(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
-                              parallel_->flat(), ops_.device(), progress()));
+                              parallel_->flat(), host_copies(), progress()));
   options_.inherited.copies = {std::move(copies)};
   return {};
 }

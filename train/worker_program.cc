@@ -35,7 +35,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 /// To be called once the ranks are connected: until then a signal ends the process at once, as there is nothing to
 /// report yet. A terminal that is closed sends SIGHUP to all processes of its foreground group, workers too.
 void leave_on_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int signal) {
     if (g_leaves_alone) ::_exit(128 + signal);
     g_signal = signal;
@@ -44,7 +44,7 @@ void leave_on_signals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  struct sigaction hang_up {};
+  struct sigaction hang_up{};
   sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup's setting is kept
 }
