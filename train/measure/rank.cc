@@ -1,6 +1,7 @@
 #include "train/measure/rank.h"
 
 #include <algorithm>
+#include <c10/util/Exception.h>
 
 #include "device/fields.h"
 #include "train/error_text.h"
