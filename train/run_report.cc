@@ -202,7 +202,7 @@ Json device_json(const DeviceReport& device, int micro_batch) {
 
 Json balance_json(const RunReport& report) {
   Json json{{"policy", to_string(report.policy)}, {"decisions", Json::array()}, {"state_moves", report.state_moves}};
-  for (const auto& decision : report.decisions) json["decisions"].push_back(to_json(decision));
+  for (const auto& decision : report.decisions) json["decisions"].push_back(train::to_json(decision));
   for (const LeftOutRank& one : report.left_out) json["left_out"].push_back(left_out_json(one));
   if (report.least_samples > 1) json["least_samples"] = report.least_samples;
   if (report.micro_batch > 0) json["micro_batch"] = report.micro_batch;

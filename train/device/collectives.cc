@@ -18,7 +18,7 @@ std::vector<size_t> sizes_of(size_t largest_bytes) {
   return {kLeast, 64 << 10, 1 << 20, std::max(kLeast, largest_bytes)};
 }
 
-comm::DevicePlace place_of(const DeviceOps& ops) {
+comm::DevicePlace device_place(const DeviceOps& ops) {
   comm::DevicePlace place{.kind = c10::DeviceTypeName(ops.device().type(), true)};
   if (ops.is_synchronous()) return place;
   if (const auto address = device_address(ops.device().index())) {
@@ -108,7 +108,7 @@ Result<comm::OpenedCollectives> open_collectives(comm::Communicator& communicato
                                                  const CollectivesTrial& trial) {
   const c10::DeviceGuard current(ops.device());  // a library takes that of the calling thread
   REMUDA_ASSIGN(comm::OpenedCollectives opened,
-                comm::open_device_collectives(communicator, {.place = place_of(ops),
+                comm::open_device_collectives(communicator, {.place = device_place(ops),
                                                              .folders = library_folders(),
                                                              .connect_timeout_s = trial.connect_timeout_s}));
   if (!opened.collectives) return opened;
