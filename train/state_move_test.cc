@@ -113,6 +113,26 @@ class StateMoves : public ::testing::Test {
     return finished;
   }
 
+  /// Of the state, that a device 60 times as slow owns when the run begins: most of a step is its update.
+  double part_of_a_slow_device() {
+    job_.train.epochs = 1;
+    job_.train.global_batch = 2;
+    job_.train.max_steps = 2;
+    use_model_of(2000);
+    job_.devices = {{.use = "cpu:0"}, {.use = "cpu:1", .slowdown = 60}};
+    double part = 1;
+    const std::atomic<bool> leave = false;
+    const Events events(-1);
+    run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const auto trainer = Trainer::create(job_, communicator, events, leave);
+      ASSERT_TRUE(trainer) << trainer.error().message;
+      const FlatLayout& layout = (*trainer)->parameters().layout();
+      if (communicator.rank() == 0) part = double(layout.owned(1)) / double(layout.count());
+      ASSERT_TRUE((*trainer)->run());
+    });
+    return part;
+  }
+
   static void expect_the_same(const Finished& found, const Finished& expected) {
     ASSERT_EQ(found.weights.size(), expected.weights.size());
     for (size_t i = 0; i < found.weights.size(); ++i) EXPECT_TRUE(found.weights[i].equal(expected.weights[i])) << i;
@@ -177,22 +197,13 @@ TEST_F(StateMoves, DoNotHappenWhereTheJobGivesTheParts) {
 }
 
 TEST_F(StateMoves, ASlowDeviceOwnsLittleFromTheStart) {
-  job_.train.epochs = 1;
-  job_.train.global_batch = 2;  // so that most of a step is the update
-  job_.train.max_steps = 2;
-  use_model_of(2000);
-  job_.devices = {};
-  const std::atomic<bool> leave = false;
-  const Events events(-1);
-  for (int rank = 0; rank < 2; ++rank) job_.devices.push_back({.use = "cpu:" + std::to_string(rank)});
-  job_.devices[1].slowdown = 60;
-  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
-    const auto trainer = Trainer::create(job_, communicator, events, leave);
-    ASSERT_TRUE(trainer) << trainer.error().message;
-    const FlatLayout& layout = (*trainer)->parameters().layout();
-    EXPECT_LT(double(layout.owned(1)), 0.2 * double(layout.count())) << "by its update, 60 times as long";
-    ASSERT_TRUE((*trainer)->run());
-  });
+  job_.balance.policy = balance::BalancePolicy::automatic;
+  EXPECT_LT(part_of_a_slow_device(), 0.2) << "by its update, 60 times as long";
+}
+
+TEST_F(StateMoves, ASplitThatIsGivenHasTheSameOwnersEachTime) {
+  job_.balance = {balance::BalancePolicy::fixed, {1, 1}};
+  EXPECT_NEAR(part_of_a_slow_device(), 0.5, 0.05) << "whatever was measured";
 }
 
 }  // namespace

@@ -56,14 +56,13 @@ bool Trainer::may_move_state() const {
          job_.train.compression == job::Compression::none;
 }
 
-/// The devices as the law sees them; their shares may change where the policy lets them.
+/// The devices as the law sees them, their shares as the policy `auto` may choose them.
 std::vector<balance::SplitDevice> Trainer::devices_to_split() const {
   std::vector<balance::SplitDevice> devices = balance::split_devices(measured_, job::roles_of(job_));
   const std::vector<double> owned = owned_parts();
   for (size_t i = 0; i < devices.size(); ++i) {
-    const bool is_fixed = job_.balance.policy != balance::BalancePolicy::automatic;
     devices[i].most_state = most_state(devices[i], shares_[i], owned[i], parallel_->state_needs().owned);
-    devices[i].samples = is_fixed ? balance::Bounds{shares_[i], shares_[i]} : balancer_.bounds_in_samples()[i];
+    devices[i].samples = balancer_.bounds_in_samples()[i];
   }
   return devices;
 }
@@ -73,9 +72,10 @@ balance::SplitTask Trainer::task_to_split() const {
 }
 
 /// Collective, before there is state. Gives it to those that update it fastest, where that makes a step much shorter.
-/// False where it stays as it is.
+/// False where it stays as it is, as with a split that was given: that is for the same bits each time, and a norm of all
+/// gradients is rounded by who owns what.
 Result<bool> Trainer::divide_by_speed() {
-  if (!may_move_state() || report_.stopped) return false;
+  if (job_.balance.policy != balance::BalancePolicy::automatic || !may_move_state() || report_.stopped) return false;
   std::vector<double> parts(size_t(communicator_.size()), 0);
   if (is_first()) {
     const std::vector<balance::SplitDevice> devices = devices_to_split();

@@ -220,9 +220,11 @@ std::string imbalance_sentence(const Json& report, const RunTimes& run, double s
       what, workers::text_field(report["balance"], "policy"), percent(run.unbalanced()));
 }
 
-/// Where a better split could not help, and there was the time to find one.
-std::optional<SlowerTogether> slower_by_others(const Json& report, const RunTimes& run) {
-  if (!is_balanced(report)) return slower_together(report, run.unbalanced());
+/// Where a better split could not help, and there was the time to find one. `limit`: the most of a step. A split that
+/// was given is changed first: `auto` leaves out by itself who costs more than it gives.
+std::optional<SlowerTogether> slower_by_others(const Json& report, const RunTimes& run, Limit limit) {
+  if (!is_balanced(report))
+    return limit == Limit::imbalance ? std::nullopt : slower_together(report, run.unbalanced());
   return run.steps_of_split < kStepsToBalance ? std::nullopt : slower_together(report);
 }
 
@@ -327,14 +329,14 @@ std::optional<StepParts> step_parts(const Json& report) {
 std::optional<Bottleneck> bottleneck_of(const Json& report) {
   const auto run = times_of(report);
   if (!run) return std::nullopt;
-  if (const auto slower = slower_by_others(report, *run))
-    return Bottleneck{Limit::devices, slower->saved(), slower_together_text(report, *slower)};
   const StepParts parts = parts_of(*run);
   std::pair most{parts.data, Limit::data};
   for (const auto& other :
        {std::pair{parts.imbalance, Limit::imbalance}, std::pair{parts.communication, Limit::communication},
         std::pair{parts.memory, Limit::memory}})
     if (other.first > most.first) most = other;
+  if (const auto slower = slower_by_others(report, *run, most.second))
+    return Bottleneck{Limit::devices, slower->saved(), slower_together_text(report, *slower)};
   if (most.first < kLeastToName) most = {parts.compute, Limit::compute};
   return Bottleneck{most.second, most.first, sentence_of(most.second, report, *run, most.first)};
 }

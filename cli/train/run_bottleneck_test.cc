@@ -228,7 +228,11 @@ TEST(RunBottleneck, AnEvenSplitThatMakesItSlowerIsChangedFirst) {
   report["balance"]["policy"] = "even";
   EXPECT_THAT(sentence(report), HasSubstr("balance.policy = \"auto\" would make a step about 67 % shorter"));
   report["samples_per_s"] = 300;
-  EXPECT_EQ(limit_of(report), Limit::devices) << "it would still be slower";
+  EXPECT_EQ(limit_of(report), Limit::imbalance) << "were it still slower, auto would leave a device out";
+  report["devices"][0].update({{"compute_s", 50}, {"wait_s", 50}});
+  report["devices"][1].update({{"compute_s", 50}, {"wait_s", 50}});
+  report["communication_s"] = 50;
+  EXPECT_EQ(limit_of(report), Limit::devices) << "no other split would help";
 }
 
 TEST(RunBottleneck, OfASlowLinkSaysWhatFewerBytesSave) {
