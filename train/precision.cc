@@ -36,6 +36,7 @@ int capability_of(torch::Device device) {
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
   const int capability = device.is_cpu() ? kFirstBf16 : capability_of(device);
   if (capability < (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16)) return false;
+  add_up_in_float32(at::globalContext());
   try {
     return autocasts(device, type) && adds_up_in_float32(device, type);
   } catch (const std::exception&) {

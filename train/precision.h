@@ -18,7 +18,8 @@
 namespace remuda::train {
 
 /// The type in which `device` computes for a job with this precision; float32 where it cannot do what is asked, or
-/// would add up products in the short type itself. A model whose parameters are float64 computes in that.
+/// would add up products in the short type itself, which libtorch is told not to from then on, in the whole process. A
+/// model whose parameters are float64 computes in that.
 torch::ScalarType compute_type(job::Precision precision, torch::Device device,
                                torch::ScalarType parameters = torch::kFloat);
 

@@ -113,6 +113,9 @@ TEST(Arithmetic, AddsUpInFloat32) {
   at::globalContext().setAllowFP16ReductionCuBLAS(true);
   configure_arithmetic({});
   EXPECT_FALSE(may_add_up_in_16_bits(at::globalContext()));
+  at::globalContext().setAllowFP16ReductionCuBLAS(true);
+  compute_type(job::Precision::automatic, kStandin);
+  EXPECT_FALSE(may_add_up_in_16_bits(at::globalContext())) << "in a program without a job, too";
 }
 
 TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
