@@ -31,7 +31,8 @@ class Image {
   Image& operator=(Image&&) = delete;
   ~Image();
 
-  uint64_t bytes() const { return bytes_.size(); }  ///< of the file
+  /// All of the file.
+  std::span<std::byte> bytes() const { return bytes_; }
   /// In the order of their places.
   const std::vector<weights::TensorInfo>& tensors() const { return header_.tensors; }
   /// Where the values of one of tensors() belong: an address that is a multiple of their size.

@@ -50,6 +50,10 @@ class DeviceCollectives {
   virtual void abort() = 0;
   /// The longest wait for the library to take a call, from the next one on.
   virtual void set_timeout(double seconds) = 0;
+  /// From the next call on, the same on all ranks: whether what has equal parts is one call of the library, which it
+  /// may have better algorithms for, in place of a group of calls, one for each part. Sums may be in another order
+  /// then.
+  virtual void take_equal_parts_at_once(bool on) = 0;
 };
 
 }  // namespace remuda::comm

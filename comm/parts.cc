@@ -16,6 +16,12 @@ Parts Parts::in_bytes(size_t element_bytes) const {
   return Parts(std::move(ends));
 }
 
+bool Parts::are_equal() const {
+  for (int rank = 1; rank < ranks(); ++rank)
+    if (of(rank).size() != of(0).size()) return false;
+  return true;
+}
+
 Parts parts_by(std::span<const double> weights, size_t count, size_t element_bytes) {
   const size_t per_line = kCacheLine / element_bytes;
   const size_t lines = (count + per_line - 1) / per_line;

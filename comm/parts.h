@@ -31,6 +31,8 @@ class Parts {
   size_t count() const { return ends_.empty() ? 0 : ends_.back(); }
   /// The same parts, counted in bytes.
   Parts in_bytes(size_t element_bytes) const;
+  /// Whether all ranks' parts are of one size.
+  bool are_equal() const;
   /// A number that differs, almost always, for other parts.
   uint32_t digest() const;
 

@@ -62,5 +62,13 @@ TEST(Parts, OfOtherEndsHaveOtherDigests) {
   EXPECT_NE(Parts({3, 10}).digest(), Parts({3, 10, 10}).digest());
 }
 
+TEST(Parts, AreEqualWhereAllAreOfOneSize) {
+  EXPECT_TRUE(Parts({16, 32, 48}).are_equal());
+  EXPECT_TRUE(Parts({7}).are_equal());
+  EXPECT_TRUE(Parts().are_equal());
+  EXPECT_FALSE(Parts({16, 32, 47}).are_equal());
+  EXPECT_FALSE(Parts({0, 16}).are_equal());
+}
+
 }  // namespace
 }  // namespace remuda::comm

@@ -76,6 +76,13 @@ struct ChoiceField {
   std::function<std::string(TrainJob&)> get;   ///< one of `words`, or empty
 };
 
+/// A choice whose words stand in the order of the enumerators.
+template <typename Enum>
+ChoiceField choice(std::vector<std::string> words, Enum& (*member)(TrainJob&)) {
+  return {words, [member](TrainJob& job, size_t index) { member(job) = static_cast<Enum>(index); },
+          [member, words](TrainJob& job) { return words.at(static_cast<size_t>(member(job))); }};
+}
+
 using Field = std::variant<IntegerField, SeedField, NumberField, PathField, DeviceIdField, TextField, DeviceIdsField,
                            FlagField, IntegersField, NumbersField, ChoiceField>;
 

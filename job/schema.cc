@@ -28,13 +28,6 @@ constexpr Range kUnit{0, 1};
 constexpr Range kThreads{-1, 256};
 constexpr Range kToken{-1, 2147483647};
 
-/// A choice whose words stand in the order of the enumerators.
-template <typename Enum>
-ChoiceField choice(std::vector<std::string> words, Enum& (*member)(TrainJob&)) {
-  return {words, [member](TrainJob& job, size_t index) { member(job) = static_cast<Enum>(index); },
-          [member, words](TrainJob& job) { return words.at(static_cast<size_t>(member(job))); }};
-}
-
 /// A choice that is kept as its word.
 ChoiceField word(const std::vector<std::string>& words, std::string& (*member)(TrainJob&)) {
   return {words, [words, member](TrainJob& job, size_t index) { member(job) = words.at(index); }, member};
@@ -373,8 +366,9 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(),
-                       output_keys(), checkpoint_keys(), elastic_keys(), device_keys(), placement_keys()})
+    for (auto& part :
+         {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(), engine_keys(),
+          output_keys(), checkpoint_keys(), elastic_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -31,6 +31,9 @@ struct Key {
 
 const std::vector<Key>& job_keys();
 
+/// Those of [engine].
+std::vector<Key> engine_keys();
+
 /// The key with this name, or null.
 const Key* find_key(const std::string& name);
 

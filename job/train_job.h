@@ -116,6 +116,19 @@ struct MemorySpec {
   bool operator==(const MemorySpec&) const = default;
 };
 
+/// Other ways to do the same, whose gain is to be measured on a device; docs/train.md has what each does.
+struct EngineSpec {
+  Switch separate_streams = Switch::off;
+  Switch equal_parts = Switch::off;
+  Switch bucket_by_latency = Switch::off;
+  Switch fused_attention = Switch::off;
+  Switch script_fusers = Switch::on;
+  Switch pinned_copies = Switch::off;
+  Switch fewer_waits = Switch::off;
+
+  bool operator==(const EngineSpec&) const = default;
+};
+
 struct BalanceSpec {
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   std::vector<double> shares;        ///< for fixed: one weight per device
@@ -186,6 +199,7 @@ struct TrainJob {
   DataSpec data;
   TrainSpec train;
   MemorySpec memory;
+  EngineSpec engine;
   OutputSpec output;
   CheckpointSpec checkpoint;
   ElasticSpec elastic;

@@ -31,38 +31,46 @@ Result<std::vector<std::vector<CopiedRange>>> ranges_of_all(comm::Communicator& 
   return all;
 }
 
-/// Where this rank's part is copied to.
+torch::ScalarType type_in(const FlatParameters& flat) { return flat.parameters().at(0).scalar_type(); }
+
 torch::Tensor room_for(std::span<const CopiedRange> ranges, const FlatParameters& flat) {
-  return torch::empty({elements_of(ranges)}, torch::dtype(flat.parameters().at(0).scalar_type()));
+  return torch::empty({elements_of(ranges)}, torch::dtype(type_in(flat)));
 }
 
-void copy_own(Copies& copies, size_t slot, const std::vector<OwnedRange>& owned, Model& model, torch::Device device,
-              const Progress& progress) {
+/// Where this rank's part is copied to.
+torch::Tensor room_for(const HostCopies& host, std::span<const CopiedRange> ranges, const FlatParameters& flat) {
+  return host.room(elements_of(ranges), type_in(flat));
+}
+
+Result<void> copy_own(Copies& copies, size_t slot, const std::vector<OwnedRange>& owned, Model& model,
+                      const HostCopies& host, const Progress& progress) {
   const torch::NoGradGuard no_grad;
   Copies::Part& part = copies.mine[slot];
   int64_t at = 0;
   for (const OwnedRange& one : owned) {
-    part.values.narrow(0, at, one.values.numel()).copy_(one.values);
+    host.copy(part.values.narrow(0, at, one.values.numel()), one.values);
     at += one.values.numel();
   }
   Copies::Own& own = copies.own[slot];
   own.progress = progress;
   own.buffers.clear();
   for (const torch::Tensor& buffer : model.buffers()) own.buffers.push_back(buffer.clone());
-  own.random.emplace(device);
+  own.random.emplace(host.device());
+  REMUDA_TRY(host.finish("the copy of what it owns"));
   part.step = progress.steps;
+  return {};
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Copies>> copies_of_own(comm::Communicator& communicator, int generation, Model& model,
                                               ShardedOptimizer& optimizer, const FlatParameters& flat,
-                                              torch::Device device, const Progress& progress) {
+                                              const HostCopies& host, const Progress& progress) {
   const std::vector<OwnedRange> owned = owned_ranges(model, optimizer, flat);
   auto copies = std::make_shared<Copies>(Copies{.generation = generation, .rank = communicator.rank()});
   REMUDA_ASSIGN(copies->ranges, ranges_of_all(communicator, owned));
-  copies->mine[0].values = room_for(copies->ranges[size_t(copies->rank)], flat);
-  copy_own(*copies, 0, owned, model, device, progress);
+  copies->mine[0].values = room_for(host, copies->ranges[size_t(copies->rank)], flat);
+  REMUDA_TRY(copy_own(*copies, 0, owned, model, host, progress));
   return copies;
 }
 
@@ -91,8 +99,8 @@ int64_t elements_of(std::span<const CopiedRange> ranges) {
 
 Result<std::unique_ptr<Buddy>> Buddy::create(comm::Communicator& communicator, int generation, Model& model,
                                              ShardedOptimizer& optimizer, const FlatParameters& flat,
-                                             torch::Device device) {
-  std::unique_ptr<Buddy> buddy(new Buddy(model, device, owned_ranges(model, optimizer, flat)));
+                                             const HostCopies& host) {
+  std::unique_ptr<Buddy> buddy(new Buddy(model, host, owned_ranges(model, optimizer, flat)));
   for (int rank = 0; rank < communicator.size(); ++rank) {
     const int next = (rank + 1) % communicator.size();
     REMUDA_ASSIGN(std::unique_ptr<comm::Channel> channel,
@@ -104,7 +112,7 @@ Result<std::unique_ptr<Buddy>> Buddy::create(comm::Communicator& communicator, i
   copies.rank = communicator.rank();
   REMUDA_ASSIGN(copies.ranges, ranges_of_all(communicator, buddy->owned_));
   for (size_t slot = 0; slot < copies.mine.size(); ++slot) {
-    copies.mine[slot].values = room_for(copies.ranges[size_t(copies.rank)], flat);
+    copies.mine[slot].values = room_for(host, copies.ranges[size_t(copies.rank)], flat);
     copies.others[slot].values = room_for(copies.ranges[size_t(copies.other())], flat);
   }
   return buddy;
@@ -115,7 +123,7 @@ Result<void> Buddy::keep(const Progress& progress) {
   const size_t slot = std::exchange(slot_, 1 - slot_);
   Copies::Part &mine = copies_->mine[slot], &others = copies_->others[slot];
   mine.step = others.step = Copies::kNone;
-  copy_own(*copies_, slot, owned_, model_, device_, progress);
+  REMUDA_TRY(copy_own(*copies_, slot, owned_, model_, host_, progress));
   const auto send = [&] { return to_next_->send(bytes_in(mine.values), label::kCopies); };
   const bool sends_first = copies_->rank % 2 == 0;
   if (sends_first) REMUDA_TRY(send());

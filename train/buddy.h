@@ -17,6 +17,7 @@
 
 #include "comm/channel.h"
 #include "train/checkpoints.h"
+#include "train/device/host_copies.h"
 #include "train/device/random_state.h"
 #include "train/model/model.h"
 #include "train/sharded_optimizer.h"
@@ -66,14 +67,14 @@ struct Copies {
 /// Collective, between two steps: of what each rank owns it keeps a copy itself, and no other one does.
 Result<std::shared_ptr<Copies>> copies_of_own(comm::Communicator& communicator, int generation, Model& model,
                                               ShardedOptimizer& optimizer, const FlatParameters& flat,
-                                              torch::Device device, const Progress& progress);
+                                              const HostCopies& host, const Progress& progress);
 
 class Buddy {
  public:
   /// Collective, of two ranks or more. Model, optimizer and parameters outlive it.
   static Result<std::unique_ptr<Buddy>> create(comm::Communicator& communicator, int generation, Model& model,
                                                ShardedOptimizer& optimizer, const FlatParameters& flat,
-                                               torch::Device device);
+                                               const HostCopies& host);
 
   /// Collective, between two steps: copies the state as it is.
   Result<void> keep(const Progress& progress);
@@ -83,11 +84,11 @@ class Buddy {
   const std::shared_ptr<Copies>& copies() const { return copies_; }
 
  private:
-  Buddy(Model& model, torch::Device device, std::vector<OwnedRange> owned)
-      : model_(model), device_(device), owned_(std::move(owned)), copies_(std::make_shared<Copies>()) {}
+  Buddy(Model& model, const HostCopies& host, std::vector<OwnedRange> owned)
+      : model_(model), host_(host), owned_(std::move(owned)), copies_(std::make_shared<Copies>()) {}
 
   Model& model_;
-  const torch::Device device_;
+  const HostCopies host_;
   const std::vector<OwnedRange> owned_;
   std::unique_ptr<comm::Channel> to_next_, from_before_;
   std::shared_ptr<Copies> copies_;

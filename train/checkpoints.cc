@@ -30,8 +30,13 @@ struct Kept {
   torch::Tensor values;
 };
 
+struct RegisteredImage {
+  checkpoint::Image image;
+  std::shared_ptr<void> known;  ///< to the driver; ends before the memory does
+};
+
 /// The rank's file as it is now; in the memory of the last one, where that has the same tensors.
-Result<std::shared_ptr<checkpoint::Image>> copy_of(const std::vector<Kept>& pieces,
+Result<std::shared_ptr<checkpoint::Image>> copy_of(const std::vector<Kept>& pieces, const HostCopies& host,
                                                    std::shared_ptr<checkpoint::Image> image) {
   weights::Header header;
   std::unordered_map<std::string, torch::Tensor> by_name;
@@ -43,16 +48,19 @@ Result<std::shared_ptr<checkpoint::Image>> copy_of(const std::vector<Kept>& piec
   if (!image || image->tensors() != header.tensors) {
     image.reset();
     REMUDA_ASSIGN(checkpoint::Image made, checkpoint::Image::create(std::move(header)));
-    image = std::make_shared<checkpoint::Image>(std::move(made));
+    auto registered = std::make_shared<RegisteredImage>(RegisteredImage{std::move(made), nullptr});
+    registered->known = host.known(registered->image.bytes());
+    image = std::shared_ptr<checkpoint::Image>(registered, &registered->image);
   }
   for (const weights::TensorInfo& tensor : image->tensors()) {
     const torch::Tensor& values = by_name.at(tensor.name);
     if (values.is_cpu() && values.is_contiguous())
       image->fill(tensor, {static_cast<const std::byte*>(values.data_ptr()), values.nbytes()});
     else
-      torch::from_blob(image->bytes_of(tensor).data(), values.sizes(), values.options().device(torch::kCPU))
-          .copy_(values);
+      host.copy(torch::from_blob(image->bytes_of(tensor).data(), values.sizes(), values.options().device(torch::kCPU)),
+                values);
   }
+  REMUDA_TRY(host.finish("the copy of its state for a checkpoint"));
   return image;
 }
 
@@ -111,12 +119,13 @@ struct Checkpoints::Pending {
 };
 
 Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-                         torch::Device device, uint64_t samples, bool is_claimed, double pause_s)
+                         const HostCopies& host, uint64_t samples, bool is_claimed, double pause_s)
     : job_(job),
       communicator_(communicator),
       events_(events),
       model_(model),
-      device_(device),
+      host_(host),
+      device_(host.device()),
       samples_(samples),
       is_claimed_(is_claimed),
       pause_s_(pause_s),
@@ -236,9 +245,9 @@ Result<void> Checkpoints::begin(OwnedState& state, const FlatParameters& flat, c
   pending_->stored = checkpoint::place_of(job_.checkpoint.folder, progress.steps);
   pending_->run = run_of(progress);
   pending_->tensors = model_tensors(flat);
-  auto copied = copy_of(pieces, std::exchange(image_, nullptr));
+  auto copied = copy_of(pieces, host_, std::exchange(image_, nullptr));
   image_ = copied.value_or(nullptr);
-  if (image_) pending_->bytes = image_->bytes();
+  if (image_) pending_->bytes = image_->bytes().size();
   if (beside && device_.is_cpu())
     pending_->haste->spread_s = std::min(kSpread * (monotonic_s() - last_s_), since_last_s / 2);
   pending_->file =

@@ -23,6 +23,7 @@
 #include "job/train_job.h"
 #include "train/arrivals.h"
 #include "train/checkpoint_report.h"
+#include "train/device/host_copies.h"
 #include "train/events.h"
 #include "train/flat_parameters.h"
 #include "train/kept_balance.h"
@@ -52,7 +53,7 @@ class Checkpoints {
   /// All of them outlive it. Where the job names no folder, all of it does nothing. `is_claimed`: the folder is this
   /// run's already. `pause_s`: before the last one is tried again, where it could not be written.
   Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-              torch::Device device, uint64_t samples, bool is_claimed = false, double pause_s = kWritePause_s);
+              const HostCopies& host, uint64_t samples, bool is_claimed = false, double pause_s = kWritePause_s);
   /// Gives up what is being written, and waits for its thread.
   ~Checkpoints();
 
@@ -169,6 +170,7 @@ class Checkpoints {
   comm::Communicator& communicator_;
   const Events& events_;
   Model& model_;
+  const HostCopies host_;
   const torch::Device device_;
   const uint64_t samples_;
 

@@ -111,7 +111,9 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
     REMUDA_ASSIGN(options.state_shares,
                   shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device, options.roles, needs));
   }
-  FlatLayout::Options division{c10::elementSize(type), options.bucket_bytes, std::move(options.state_shares), {}};
+  FlatLayout::Options division{
+      c10::elementSize(type), options.bucket_bytes, std::move(options.state_shares), {}, false};
+  division.equal_parts = options.equal_parts;
   for (const auto& block : options.blocks) division.blocks.push_back(block.size());
   FlatLayout layout(sizes, groups, division);
   const SentAs sent_as{options.sent_as.value_or(type), options.gradients_sent_as.value_or(type)};
@@ -159,7 +161,9 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
               std::move(options.before_wait)},
       reducer_(std::make_unique<GradientReducer>(engine_, std::move(times))),
       optimizer_(std::make_unique<ShardedOptimizer>(
-          engine_, ShardedOptimizer::Options{options.rule, options.average, options.updates_on})) {}
+          engine_, ShardedOptimizer::Options{options.rule, options.average, options.updates_on})) {
+  engine_.waits_for_updates = options.waits_for_updates;
+}
 
 Result<ReducedStep> DataParallel::reduce() {
   if (norms_) REMUDA_TRY(norms_->finish());

@@ -49,7 +49,8 @@ struct ParallelOptions {
   /// By which buckets go from device to device, the same on all ranks, and idle; null: through memory of the host. It
   /// outlives the DataParallel.
   comm::DeviceCollectives* collectives = nullptr;
-  int ranks_on_device = 1;  ///< of which this is one; each has an equal part of the device's memory
+  bool equal_parts = false;  ///< where shares of the state are equal, parts of buckets are of one size
+  int ranks_on_device = 1;   ///< of which this is one; each has an equal part of the device's memory
   /// The type in which owners send parameters, the same on all ranks; see FlatParameters. Not given: their own.
   std::optional<torch::ScalarType> sent_as;
   /// The same of gradients: bfloat16, or not given. Their sums are of their own type all the same.
@@ -58,6 +59,8 @@ struct ParallelOptions {
   /// while the block computes; see ShardedBlocks, and Model::watch_blocks(). Empty: all are whole on every rank. The
   /// same on all ranks; without `norms`, `collectives` and shorter types to send.
   std::vector<std::vector<torch::Tensor>> blocks;
+  /// Whether the host waits for its device's update before it waits for other ranks, so that its time is known.
+  bool waits_for_updates = true;
   WaitHooks pass_waits;           ///< for blocks and for parameters, in the middle of a pass
   NormExchange* norms = nullptr;  ///< of batch norms that normalise the samples of all ranks, where the model has such
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a

@@ -69,6 +69,51 @@ TEST_F(DeviceWaits, AnUpdateHasEndedWhenTheWaitForOthersBegins) {
   });
 }
 
+/// By what a device that hangs is blamed for.
+TEST_F(DeviceWaits, AnUpdateIsWaitedForByWhatFollowsItWhereTheJobAsksForFewerWaits) {
+  for (const bool waits : {true, false})
+    run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const auto weight = torch::ones({64}, torch::device(ops_.device()).requires_grad(true));
+      const auto backward = [&] { weight.sum().backward(); };
+      const auto parallel =
+          DataParallel::create(communicator, ops_, {weight}, backward, {.waits_for_updates = waits}).value();
+      parallel->begin({.weight = 1});
+      backward();
+      const auto step = parallel->reduce();
+      ASSERT_TRUE(step) << step.error().message;
+      parallel->set_timeout(0);
+      testing::configure_standin(0, {.random_delay_s = 0.2});
+      const auto updated = parallel->update(*step, {{1, 0}});
+      ASSERT_FALSE(updated);
+      EXPECT_EQ(updated.error().message, waits ? "xpu:0 did not finish an update within 0 s"
+                                               : "xpu:0 did not finish the copy of parameters (bucket 0) within 0 s");
+      testing::configure_standin(0, {});
+    });
+}
+
+/// Also in pieces; the losses of all of them are there when the step has ended.
+TEST_F(DeviceWaits, OneWaitBringsAllLosses) {
+  const Batch batch = testing::make_batch(case_, 9, 1, torch::kFloat);
+  for (const size_t pieces : {1u, 4u}) {
+    std::array<double, 2> losses{};
+    for (const bool one_wait : {false, true})
+      run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+        const auto parallel =
+            DataParallel::create(communicator, ops_, model_->parameters(),
+                                 testing::trial(case_, *model_, {batch.input.to(ops_.device()), batch.target}))
+                .value();
+        LocalStep step(*model_, ops_, pace_, {.padding = case_.padding, .pieces = pieces, .one_wait = one_wait});
+        testing::configure_standin(0, {.random_delay_s = 0.001});
+        step.run(batch, {}, *parallel);
+        losses[one_wait] = parallel->report().loss_sum;
+        ASSERT_TRUE(parallel->reduce());
+        testing::configure_standin(0, {});
+      });
+    EXPECT_GT(losses[0], 0);
+    EXPECT_NEAR(losses[1], losses[0], 1e-12 * losses[0]) << "double precision, in another order";
+  }
+}
+
 /// A step that is given up waits for nothing, so the copy of its samples may still be under way. That of the stand-in
 /// holds them itself, so this looks after it has ended.
 TEST_F(DeviceWaits, SamplesStayInMemoryUntilTheNextStep) {

@@ -22,6 +22,7 @@ struct Engine {
   std::function<void()> before_send, before_wait;  ///< see ParallelOptions
   double timeout_s = 300;                          ///< longest wait for the device
   ShardedBlocks* blocks = nullptr;                 ///< null where all parameters are whole
+  bool waits_for_updates = true;  ///< so that their time is known; false: what follows them waits where it has to
 };
 
 }  // namespace remuda::train

@@ -72,10 +72,11 @@ class ByDevices final : public BucketExchange {
 
   /// The moment of the last one, which is gathered first, is that of all of them.
   std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
-    if (updates_on_ == UpdatesOn::host)  // in the stream that gather() sends them in
-      for (const comm::Chunk& own : own_of(buckets)) values.to_device(own);
+    Moment there = ops_.here();
+    if (updates_on_ == UpdatesOn::host)  // which has waited for the device
+      for (const comm::Chunk& own : own_of(buckets)) there = values.to_device(own);
     std::vector<Moment> moments(buckets.size());
-    if (!moments.empty()) moments.back() = ops_.here();
+    if (!moments.empty()) moments.back() = std::move(there);
     return moments;
   }
 
@@ -120,7 +121,7 @@ class ByDevices final : public BucketExchange {
 
   Result<void> give(std::string what, const Moment& since, const std::function<Result<void>(void*)>& call) {
     const double start = monotonic_s();
-    auto given = ops_.in_copies(call, since);
+    auto given = ops_.in_library(call, since);
     if (!given) return tl::unexpected(explained(given.error(), start));
     ++given_;
     under_way_.push_back({std::move(what), std::move(*given)});

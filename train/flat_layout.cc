@@ -14,9 +14,18 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
   const double room = options.bucket_bytes / double(options.element_bytes);
   const size_t line = comm::kCacheLine / options.element_bytes;
   const auto padded = [line](size_t size) { return (size + line - 1) / line * line; };
+  const size_t lines = options.equal_parts ? options.state_shares.size() : 1;  // of which each bucket has a multiple
+  const auto end_bucket = [&] {
+    if (buckets_.empty()) return;
+    const size_t unit = line * lines, begin = buckets_.back().begin;
+    buckets_.back().end = begin + (buckets_.back().size() + unit - 1) / unit * unit;
+  };
   const auto add = [&](size_t size, bool to_new_bucket) {
+    if (to_new_bucket) {
+      end_bucket();
+      buckets_.push_back({extent(), extent()});
+    }
     const size_t begin = extent();
-    if (to_new_bucket) buckets_.push_back({begin, begin});
     buckets_.back().end = begin + padded(size);
     bucket_of_.push_back(buckets_.size() - 1);
     offsets_.push_back(begin);
@@ -26,6 +35,7 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
   size_t next = whole_parameters_;
   for (const size_t parameters : options.blocks)
     for (size_t i = 0; i < parameters; ++i) add(sizes[next++], i == 0);
+  end_bucket();
   divide(options.state_shares);
 }
 

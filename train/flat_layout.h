@@ -31,6 +31,7 @@ class FlatLayout {
     double bucket_bytes = 4 << 20;
     std::vector<double> state_shares;  ///< one weight per rank
     std::vector<size_t> blocks;        ///< how many parameters each sharded block has: the last ones of all
+    bool equal_parts = false;          ///< buckets are so long that equal shares are equal parts
   };
 
   /// `sizes`: elements of each parameter; `groups`: the parameter group of each.

@@ -18,6 +18,7 @@ struct Random {
     options.bucket_bytes = 1000;
     for (size_t i = 0, n = 1 + engine() % 5; i < n; ++i) options.state_shares.push_back(engine() % 4);
     options.state_shares.back() += 1;
+    options.equal_parts = engine() % 4 == 0;
     for (size_t left = sizes.size(); engine() % 2 == 0 && left > 1; left -= options.blocks.back())
       options.blocks.push_back(1 + engine() % (left - 1));
   }
@@ -107,6 +108,19 @@ TEST(FlatLayout, ParametersAndPartsBeginAtCacheLines) {
     }
     EXPECT_EQ(end, layout.extent());
   }
+}
+
+TEST(FlatLayout, EqualSharesCanBePartsOfOneSize) {
+  const std::vector<size_t> sizes{10, 100, 30, 70}, groups(sizes.size());
+  for (const bool equal : {false, true}) {
+    const FlatLayout layout(sizes, groups,
+                            {.bucket_bytes = 4 * 150, .state_shares = {2, 2, 2}, .blocks = {1}, .equal_parts = equal});
+    ASSERT_EQ(layout.buckets(), 3u);
+    for (size_t bucket = 0; bucket < layout.buckets(); ++bucket)
+      EXPECT_EQ(layout.parts(bucket).are_equal(), equal) << bucket;
+  }
+  const FlatLayout unlike(sizes, groups, {.bucket_bytes = 4 * 150, .state_shares = {3, 1}, .equal_parts = true});
+  EXPECT_FALSE(unlike.parts(0).are_equal());
 }
 
 TEST(FlatLayout, ParametersOfABlockAreFoundFromItsStart) {

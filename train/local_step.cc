@@ -102,10 +102,25 @@ std::vector<torch::Tensor> LocalStep::parameters_and_buffers() {
 }
 
 /// Until it has done what it was given, as its time is being taken. A device that is lost, or hangs, throws.
-void LocalStep::wait_for_device() {
-  if (const auto done = ops_.wait(ops_.here(), "a step", options_.timeout_s); !done)
+void LocalStep::wait_for(const Moment& moment) {
+  if (const auto done = ops_.wait(moment, "a step", options_.timeout_s); !done)
     throw std::runtime_error(done.error().message);
   if (spill_) spill_->settle();
+}
+
+/// Likewise. The sum of these losses, in double precision.
+double LocalStep::wait_for_losses(const std::vector<torch::Tensor>& sums) {
+  double all = 0;
+  if (!options_.one_wait || ops_.is_synchronous() || sums.empty()) {
+    wait_for(ops_.here());
+    for (const torch::Tensor& sum : sums) all += sum.item<double>();
+    return all;
+  }
+  const torch::NoGradGuard no_grad;
+  if (!loss_) loss_.emplace(HostRoom::of_its_own(ops_, 1, torch::kDouble));
+  const torch::Tensor sum = torch::stack(sums).to(torch::kDouble).sum().view({1});
+  wait_for(ops_.copy(loss_->tensor(), sum, ops_.here()));
+  return loss_->tensor().item<double>();
 }
 
 double LocalStep::run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale) {
@@ -135,8 +150,7 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
       (loss_scale == 1 ? loss.sum : loss.sum * loss_scale).backward();
       sums.push_back(loss.sum.detach());
     }
-    wait_for_device();
-    for (const auto& sum : sums) parallel.report().loss_sum += sum.item<double>();
+    parallel.report().loss_sum += wait_for_losses(sums);
   } catch (const std::exception& error) {
     const bool of_others = (options_.norms && !options_.norms->outcome()) || parallel.has_failed();  // see reduce()
     if (!is_out_of_memory(error) && !of_others) throw;
@@ -152,7 +166,7 @@ bool LocalStep::run_alone(const Batch& batch) {
   on_host_.clear();
   try {
     for (const Batch& piece : pieces_of(batch)) forward(piece).sum.backward();
-    wait_for_device();
+    wait_for(ops_.here());
     return true;
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "train/data_parallel.h"
+#include "train/device/host_room.h"
 #include "train/loss.h"
 #include "train/model/activation_spill.h"
 #include "train/model/model.h"
@@ -42,7 +43,8 @@ class LocalStep {
     size_t pieces = 1;        ///< one after another, whose gradients add up: so many times less memory for activations
     int64_t micro_batch = 0;  ///< samples of each piece, of which the last may have fewer; 0: `pieces` even ones
     NormExchange* norms = nullptr;  ///< of the model, where its batch norms normalise the samples of all ranks
-    double timeout_s = 3600;        ///< longest wait for the device; other ranks give up sooner or later too
+    bool one_wait = false;    ///< for the device at the end of a step, which brings the losses of all pieces along
+    double timeout_s = 3600;  ///< longest wait for the device; other ranks give up sooner or later too
   };
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
@@ -82,7 +84,8 @@ class LocalStep {
   std::vector<Batch> pieces_of(const Batch& batch) const;
   LossSum forward(const Batch& batch);
   std::vector<torch::Tensor> parameters_and_buffers();
-  void wait_for_device();
+  void wait_for(const Moment& moment);
+  double wait_for_losses(const std::vector<torch::Tensor>& sums);
 
   Model& model_;
   const DeviceOps& ops_;
@@ -92,7 +95,8 @@ class LocalStep {
   int least_ = 1;
   std::optional<ActivationSpill> spill_;  ///< before what may hold a graph
   FailedBackward failed_;
-  std::vector<Batch> on_host_;  ///< of the last step, which the device may still be copying
+  std::optional<HostRoom> loss_;  ///< one value, where there is one wait only
+  std::vector<Batch> on_host_;    ///< of the last step, which the device may still be copying
 };
 
 }  // namespace remuda::train

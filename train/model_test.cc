@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/irparser.h>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/script.h>
 
 #include "base/testing/scratch_folder.h"
@@ -91,6 +92,37 @@ TEST(Models, AnOperatorThatThisLibtorchLacksIsNamedWithItsLine) {
   EXPECT_THAT(model.error().message,
               ::testing::StartsWith("cannot load " + path + " as a TorchScript model, with libtorch "));
   EXPECT_THAT(model.error().message, HasSubstr(": Unknown builtin op: remuda_test::gone (code/__torch__.py, line "));
+}
+
+TEST(Models, TorchScriptIsFusedUnlessTheJobSaysNo) {
+  const ScratchFolder folder;
+  torch::jit::Module module("linear");
+  module.register_parameter("weight", torch::ones({2, 3}, torch::requires_grad()), false);
+  module.define("def forward(self, x):\n  return torch.matmul(x, self.weight.t())\n");
+  module.save(folder.path("model.pt"));
+  const job::ModelSpec spec{.path = folder.path("model.pt")};
+  ASSERT_TRUE(make_model(spec, {}, {}, {.script_fusers = job::Switch::off}));
+  EXPECT_FALSE(torch::jit::tensorExprFuserEnabled());
+  ASSERT_TRUE(make_model(spec, {}));
+  EXPECT_TRUE(torch::jit::tensorExprFuserEnabled());
+}
+
+/// Of gpt, with what the two ways to compute attention give. 1e-6 relative, float32: sums in another order.
+TEST(Models, FusedAttentionIsTheSameExceptForRounding) {
+  const job::ModelSpec spec{.name = "gpt", .width = 32, .depth = 2, .heads = 4, .vocabulary = 19};
+  const job::EngineSpec fused{.fused_attention = job::Switch::on};
+  const auto input = torch::randint(19, {3, 20}, torch::kLong);
+  std::vector<std::vector<torch::Tensor>> all;
+  for (const job::EngineSpec& engine : {job::EngineSpec(), fused}) {
+    torch::manual_seed(5);
+    const auto model = make_model(spec, {.context = 20}, {}, engine).value();
+    const auto scores = model->forward(input);
+    scores.square().sum().backward();
+    all.push_back({scores.detach()});
+    for (const auto& parameter : model->parameters()) all.back().push_back(parameter.grad());
+  }
+  for (size_t i = 0; i < all[0].size(); ++i)
+    EXPECT_LT(((all[0][i] - all[1][i]).norm() / all[0][i].norm().clamp_min(1e-30)).item<double>(), 2e-6) << i;
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ const char* to_string(balance::BalancePolicy policy) {
 
 Json to_json(const CollectivesReport& report) {
   if (report.library.empty()) return {{"why_not", report.why_not}};
-  return {{"library", report.library}, {"same_bits", report.same_bits}};
+  Json json{{"library", report.library}, {"same_bits", report.same_bits}};
+  if (report.bucket_bytes > 0) json["bucket_bytes"] = report.bucket_bytes;
+  return json;
 }
 
 Json to_json(const ShardedReport& report) {

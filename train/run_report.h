@@ -71,9 +71,10 @@ struct DeviceReport : OwnTotals {
 
 /// Whether buckets went from device to device.
 struct CollectivesReport {
-  std::string library;     ///< by which; empty: they went through memory of the host
-  std::string why_not;     ///< a sentence, then
-  bool same_bits = false;  ///< whether sums are in the order that they have through memory of the host
+  std::string library;      ///< by which; empty: they went through memory of the host
+  std::string why_not;      ///< a sentence, then
+  bool same_bits = false;   ///< whether sums are in the order that they have through memory of the host
+  double bucket_bytes = 0;  ///< where their latency has decided that; else 0
 };
 Json to_json(const CollectivesReport& report);
 

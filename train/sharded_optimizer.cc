@@ -270,7 +270,8 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
     send_rounded(whole(engine_.flat.layout(), some));
   }
   if (engine_.blocks) engine_.blocks->parts().give_values();
-  if (!is_on_host()) REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
+  if (!is_on_host() && engine_.waits_for_updates)
+    REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
   return {};
 }

@@ -83,6 +83,16 @@ inline void set_deterministic(at::Context& context, bool on) {
   leave_memory(context);
 }
 
+/// softmax(q k^T / sqrt(d)) v over the positions up to one's own, by one operator of libtorch: since 2.0 a public one.
+inline torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+#else
+  return std::get<0>(at::_scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                                       /*need_attn_weights=*/false, /*is_causal=*/true));
+#endif
+}
+
 /// "Float of shape [1, 4]".
 std::string shape_text(const torch::Tensor& tensor);
 

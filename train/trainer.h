@@ -111,6 +111,8 @@ class Trainer {
   int share_unit() const;
   Result<Batch> first_samples(int count) const;
   Result<void> prepare_collectives();
+  /// As the job says.
+  double bucket_bytes() const { return job_.train.bucket_mib * (1 << 20); }
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs(const KeptBalance* kept = nullptr);
   uint64_t device_hash() const;
@@ -147,6 +149,7 @@ class Trainer {
   CheckpointReport checkpoints_in_all() const;
   int generation_of_copies() const;
   Result<void> begin_copies();
+  HostCopies host_copies() const { return {ops_, job_.engine.pinned_copies == job::Switch::on}; }
   Result<void> keep_copies();
   Progress progress() const;
   KeptBalance learned() const;

@@ -1,6 +1,7 @@
 // What whole runs on a device need of its memory and of the host's, beside what they compute with.
 #include <gtest/gtest.h>
 
+#include "train/testing/standin/library.h"
 #include "train/testing/trainer_on_devices.h"
 
 namespace remuda::train {
@@ -48,6 +49,39 @@ TEST_F(TrainerOnDevices, ADeviceIsMeasuredWithoutASecondCopyOfTheModel) {
   ASSERT_TRUE(reports[0]) << reports[0].error().message;
   ASSERT_TRUE(reports[1]) << reports[1].error().message;
   EXPECT_GT(reports[0]->devices[1].alone_samples_per_s(), 0);
+}
+
+/// Of a CPU and a device, and of two devices that their maker's library joins; what they learn is the same.
+TEST_F(TrainerOnDevices, SwitchesOfTheEngineChangeNothingThatIsLearned) {
+  constexpr job::Switch kOn = job::Switch::on;
+  testing::use_standin_library();
+  const torch::Device device(torch::kXPU, 0), other(torch::kXPU, 1);
+  const auto mixed = run(device), joined = run(other, [] {}, device);
+  job_.engine = {.separate_streams = kOn,
+                 .equal_parts = kOn,
+                 .bucket_by_latency = kOn,
+                 .script_fusers = job::Switch::off,
+                 .pinned_copies = kOn,
+                 .fewer_waits = kOn};
+  for (const int one : {0, 1}) configure_standin(one, {.pool = 3, .random_delay_s = 2e-4, .seed = unsigned(one)});
+  job_.checkpoint = {.folder = folder_.path("kept"), .every_steps = 1};
+  const auto mixed_so = run(device);
+  job_.checkpoint = {};
+  const int at_once = comm::standin_library_calls_of_all_parts();
+  const auto joined_so = run(other, [] {}, device);
+  for (const auto* reports : {&mixed, &mixed_so, &joined, &joined_so}) {
+    ASSERT_TRUE((*reports)[0]) << (*reports)[0].error().message;
+    ASSERT_TRUE((*reports)[1]) << (*reports)[1].error().message;
+    for (size_t epoch = 0; epoch < 2; ++epoch)
+      EXPECT_NEAR((*reports)[0]->loss_per_epoch[epoch], mixed[0]->loss_per_epoch[epoch], 1e-5);
+    EXPECT_NEAR((*reports)[0]->test->loss, mixed[0]->test->loss, 1e-5);
+  }
+  EXPECT_GT(mixed_so[0]->checkpoints.written, 0);
+  EXPECT_EQ(mixed_so[0]->checkpoints.failed, 0);
+  EXPECT_GT(comm::standin_library_calls_of_all_parts(), at_once);
+  EXPECT_EQ(joined[0]->collectives.bucket_bytes, 0);
+  EXPECT_GE(joined_so[0]->collectives.bucket_bytes, 4 << 20);
+  configure_standin(1, {});
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ int Trainer::generation_of_copies() const { return options_.inherited.generation
 Result<void> Trainer::begin_copies() {
   if (job_.elastic.ranks_lost == 0 || !job_.elastic.buddy || communicator_.size() == 1) return {};
   REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, generation_of_copies(), *model_, parallel_->optimizer(),
-                                      parallel_->flat(), ops_.device()));
+                                      parallel_->flat(), host_copies()));
   return steps_made_ > 0 ? buddy_->keep(progress()) : Result<void>();
 }
 
@@ -94,7 +94,7 @@ Result<void> Trainer::keep_state() {
   if (buddy_) return {};
   REMUDA_ASSIGN(std::shared_ptr<Copies> copies,
                 copies_of_own(communicator_, generation_of_copies(), *model_, parallel_->optimizer(), parallel_->flat(),
-                              ops_.device(), progress()));
+                              host_copies(), progress()));
   options_.inherited.copies = {std::move(copies)};
   return {};
 }

@@ -49,11 +49,11 @@ std::vector<double> Trainer::owned_parts() const {
   return parts;
 }
 
-/// Whether the state goes where it is updated fastest. Once it is packed, it stays; and a compression that begins later
-/// was chosen by steps with the parts that there are.
+/// Whether the state goes where it is updated fastest. Once it is packed, it stays; a compression that begins later was
+/// chosen by steps with the parts that there are; and with fewer waits the time of an update is not known.
 bool Trainer::may_move_state() const {
   return communicator_.size() > 1 && job_.balance.state_shares.empty() && parallel_->may_divide() &&
-         job_.train.compression == job::Compression::none;
+         job_.train.compression == job::Compression::none && job_.engine.fewer_waits == job::Switch::off;
 }
 
 /// The devices as the law sees them, their shares as the policy `auto` may choose them.

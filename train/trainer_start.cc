@@ -7,6 +7,7 @@
 
 #include "train/agreement.h"
 #include "train/device/collectives.h"
+#include "train/device/collectives_speed.h"
 #include "train/device/pinned_memory.h"
 #include "train/labels.h"
 #include "train/model/make_model.h"
@@ -86,7 +87,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
                                                  TrainerOptions options) {
   if (job::ranks_with(job, balance::Role::compute).empty())
     return failed(!options.inherited.goes_on() ? job::nobody_computes() : "no device that takes samples is left");
-  REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
+  REMUDA_ASSIGN(const DeviceOps ops,
+                DeviceOps::open(options.device,
+                                job.engine.separate_streams == job::Switch::on ? Streams::separate : Streams::shared));
   REMUDA_TRY(check_cache(job.memory, ops));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
   REMUDA_TRY(train.share_cache(communicator));
@@ -97,7 +100,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   }
   configure_arithmetic(job.train);
   torch::manual_seed(job.train.seed);
-  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory));
+  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory, job.engine));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
   REMUDA_TRY(place_model(job, options.device, *model));
   REMUDA_ASSIGN(std::unique_ptr<NormExchange> norms, synchronize_norms(job, communicator, *model));
@@ -132,14 +135,14 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, ops_, pace_,
              {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate), job.train.micro_batch,
-              norms_.get()}),
+              norms_.get(), job.engine.fewer_waits == job::Switch::on}),
       start_(*model_, ops_.device()),
       statistics_(model_->norm_statistics()),
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
                 job::ranks_with(job, balance::Role::preprocess).empty() ? loader_threads(job.data) : 0,
                 job::share_unit(job), batch_memory_}),
-      checkpoints_(job, communicator, events, *model_, ops.device(), train_.size(), options.folder_is_claimed,
+      checkpoints_(job, communicator, events, *model_, host_copies(), train_.size(), options.folder_is_claimed,
                    options.write_pause_s),
       balancer_(balance_options(job, job::share_unit(job))),
       log_(job, communicator.rank(), options.step_times_fd),
@@ -214,7 +217,8 @@ Result<void> Trainer::prepare_collectives() {
   } else if (job_.train.deterministic == job::Switch::on) {
     opened.why_not = "train.deterministic is set: no library of a maker promises the order of its sums";
   } else if (job_.train.device_collectives == job::Switch::on) {
-    const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};
+    const CollectivesTrial trial{.largest_bytes = size_t(bucket_bytes()),
+                                 .equal_parts = job_.engine.equal_parts == job::Switch::on};
     REMUDA_ASSIGN(opened, open_collectives(communicator_, ops_, trial));
   }
   report_.collectives = {.why_not = opened.why_not};
@@ -223,6 +227,11 @@ Result<void> Trainer::prepare_collectives() {
     report_.collectives.same_bits = opened.collectives->promises().same_bits;
   }
   collectives_ = std::move(opened.collectives);
+  if (collectives_ && job_.engine.bucket_by_latency == job::Switch::on) {
+    REMUDA_ASSIGN(const CollectivesSpeed speed,
+                  measure_collectives(communicator_, *collectives_, ops_, CollectivesTrial().timeout_s));
+    report_.collectives.bucket_bytes = bucket_bytes_by(speed, bucket_bytes());
+  }
   if (collectives_) report_.gradients_sent_as = model_->parameters().at(0).scalar_type();  // sums would be as short
   if (!is_first()) return {};
   Json event = to_json(report_.collectives);
@@ -235,7 +244,7 @@ Result<void> Trainer::prepare_collectives() {
 Result<void> Trainer::prepare_parallel() {
   REMUDA_ASSIGN(const Batch few, first_samples(least_));
   const ParallelOptions options{
-      .bucket_bytes = job_.train.bucket_mib * (1 << 20),
+      .bucket_bytes = std::max(report_.collectives.bucket_bytes, bucket_bytes()),
       .rule = rule_of(job_.train),
       .group_of = groups_of(job_.train, model_->parameters()),
       .names = names_of(*model_, model_->parameters()),
@@ -245,10 +254,12 @@ Result<void> Trainer::prepare_parallel() {
       .state_shares = job_.balance.state_shares.empty() ? state_parts_ : job_.balance.state_shares,
       .roles = job::roles_of(job_),
       .collectives = collectives_.get(),
+      .equal_parts = collectives_ && job_.engine.equal_parts == job::Switch::on,
       .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
       .sent_as = report_.sent_as,
       .gradients_sent_as = report_.gradients_sent_as,
       .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
+      .waits_for_updates = job_.engine.fewer_waits == job::Switch::off,
       .pass_waits = waits_in_step(),
       .norms = norms_.get(),
       .before_send = [this] { pace_.stretch(); },
@@ -294,7 +305,10 @@ uint64_t Trainer::device_hash() const {
                   int(job_.train.deterministic), int(job_.train.batch_norm), job_.data.size, job_.data.context,
                   int(job_.memory.optimizer), int(job_.memory.parameters), int(job_.memory.activations),
                   int(device.role), "with whole updates");
-  return XXH3_64bits(text.data(), text.size());
+  const job::EngineSpec& engine = job_.engine;
+  const std::string ways = fmt::format("{} {} {} {}", int(engine.separate_streams), int(engine.fused_attention),
+                                       int(engine.script_fusers), int(engine.fewer_waits));
+  return XXH3_64bits(text.data(), text.size()) ^ XXH3_64bits(ways.data(), ways.size());
 }
 
 Result<void> Trainer::start_balance() {

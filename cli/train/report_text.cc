@@ -25,7 +25,7 @@ bool learns_the_same(const std::string& key) {
                                            "train.encrypt",       "train.streams",      "train.check_every",
                                            "train.deterministic", "data.workers",       "data.cache_mib"};
   return kKeys.contains(key) || key.starts_with("balance.") || key.starts_with("output.") ||
-         key.starts_with("checkpoint.") || key.starts_with("elastic.");
+         key.starts_with("checkpoint.") || key.starts_with("elastic.") || key.starts_with("engine.");
 }
 
 /// The keys of the job; the devices stand in the table.

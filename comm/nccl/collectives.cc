@@ -60,11 +60,17 @@ class Collectives final : public DeviceCollectives {
   std::string name() const override { return name_of(lib_); }
   DevicePromises promises() const override { return {.same_bits = false}; }
   void set_timeout(double seconds) override { timeout_s_ = seconds; }
+  void take_equal_parts_at_once(bool on) override { at_once_ = on; }
 
   /// The part of each rank is reduced to it: for parts of any size, which the library's own reduce-scatter lacks.
   Result<void> reduce_scatter(Values values, const Parts& parts, void* stream) override {
     REMUDA_CHECK(values.type == Element::float32 || values.type == Element::float64, "a type that is added up here");
     const Type type = values.type == Element::float32 ? kFloat32 : kFloat64;
+    if (is_one_call(parts))
+      return one_call("ncclReduceScatter", parts, [&](Chunk own) {
+        std::byte* const at = values.part(own).bytes.data();
+        return lib_.reduce_scatter(values.bytes.data(), at, own.size(), type, kSum, comm_, stream);
+      });
     return for_each_part("ncclReduce", parts, [&](Chunk part, int root) {
       std::byte* const at = values.part(part).bytes.data();
       return lib_.reduce(at, at, part.size(), type, kSum, root, comm_, stream);
@@ -72,6 +78,10 @@ class Collectives final : public DeviceCollectives {
   }
 
   Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, void* stream) override {
+    if (is_one_call(parts))
+      return one_call("ncclAllGather", parts, [&](Chunk own) {
+        return lib_.all_gather(bytes.data() + own.begin, bytes.data(), own.size(), kUint8, comm_, stream);
+      });
     return for_each_part("ncclBroadcast", parts, [&](Chunk part, int root) {
       std::byte* const at = bytes.data() + part.begin;
       return lib_.broadcast(at, at, part.size(), kUint8, root, comm_, stream);
@@ -92,6 +102,16 @@ class Collectives final : public DeviceCollectives {
   }
 
  private:
+  bool is_one_call(const Parts& parts) const { return at_once_ && parts.are_equal() && parts.count() > 0; }
+
+  /// In place: `give` is called with this rank's part.
+  template <typename Give>
+  Result<void> one_call(const char* call, const Parts& parts, Give give) {
+    REMUDA_CHECK(parts.ranks() == size_, "each rank has a part");
+    REMUDA_TRY(check());
+    return taken(call, give(parts.of(rank_)));
+  }
+
   /// One group, which the library takes as a whole.
   template <typename Give>
   Result<void> for_each_part(const char* call, const Parts& parts, Give give) {
@@ -122,6 +142,7 @@ class Collectives final : public DeviceCollectives {
   const Lib lib_;
   const int rank_, size_;
   double timeout_s_;
+  bool at_once_ = false;
   Comm comm_ = nullptr;
 };
 

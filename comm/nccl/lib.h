@@ -23,6 +23,9 @@ namespace remuda::comm::nccl {
   X(group_end, Code(), "ncclGroupEnd")                                                                     \
   X(reduce, Code(const void* from, void* to, size_t count, Type, Operation, int root, Comm, void* stream), \
     "ncclReduce")                                                                                          \
+  X(reduce_scatter, Code(const void* from, void* to, size_t count, Type, Operation, Comm, void* stream),   \
+    "ncclReduceScatter")                                                                                   \
+  X(all_gather, Code(const void* from, void* to, size_t count, Type, Comm, void* stream), "ncclAllGather") \
   X(broadcast, Code(const void* from, void* to, size_t count, Type, int root, Comm, void* stream), "ncclBroadcast")
 
 /// All calls are there.

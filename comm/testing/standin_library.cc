@@ -31,8 +31,11 @@ struct Config {
   int blocking;
 };
 
+enum class Kind { reduce, broadcast, reduce_scatter, all_gather };
+
+/// `count`: as the library has it, so of a scatter or gather the elements of one rank.
 struct Operation {
-  bool reduces = false;
+  Kind kind = Kind::reduce;
   const void* from = nullptr;
   void* to = nullptr;
   size_t count = 0;
@@ -41,7 +44,7 @@ struct Operation {
   size_t element() const { return type == kUint8 ? 1 : type == kFloat32 ? 4 : 8; }
   size_t bytes() const { return count * element(); }
   bool matches(const Operation& other) const {
-    return reduces == other.reduces && count == other.count && type == other.type && root == other.root;
+    return kind == other.kind && count == other.count && type == other.type && root == other.root;
   }
 };
 using Operations = std::vector<Operation>;
@@ -82,7 +85,7 @@ std::mutex g_mutex;
 Settings g_settings;
 std::map<std::string, std::shared_ptr<Group>> g_groups;
 int g_ids = 0;
-std::atomic<int> g_calls = 0, g_members = 0;
+std::atomic<int> g_calls = 0, g_members = 0, g_at_once = 0;
 thread_local int t_version = kVersion;
 thread_local int t_depth = 0;
 thread_local Operations t_operations;
@@ -93,9 +96,10 @@ template <typename T>
 std::vector<std::byte> sum(const Member& member, const Meeting& meeting, size_t index) {
   const Operation& mine = (*meeting.given.at(member.rank))[index];
   std::vector<T> total(mine.count);
+  const size_t first = mine.kind == Kind::reduce_scatter ? mine.count * size_t(member.rank) : 0;
   for (const auto& [rank, given] : std::ranges::reverse_view(meeting.given)) {
     const auto* const from =
-        static_cast<const T*>(member.settings.device.memory(const_cast<void*>((*given)[index].from)));
+        static_cast<const T*>(member.settings.device.memory(const_cast<void*>((*given)[index].from))) + first;
     for (size_t i = 0; i < mine.count; ++i) total[i] += from[i];
   }
   if (member.settings.faults.fault == LibraryFault::wrong_sum && member.settings.faults.rank == member.rank &&
@@ -106,12 +110,23 @@ std::vector<std::byte> sum(const Member& member, const Meeting& meeting, size_t 
   return bytes;
 }
 
+std::vector<std::byte> gathered(const Member& member, const Meeting& meeting, size_t index) {
+  std::vector<std::byte> all;
+  for (const auto& [rank, given] : meeting.given) {
+    const Operation& one = (*given)[index];
+    const auto* const from = static_cast<const std::byte*>(member.settings.device.memory(const_cast<void*>(one.from)));
+    all.insert(all.end(), from, from + one.bytes());
+  }
+  return all;
+}
+
 /// What this rank is to have where the operation writes; nothing where it keeps what it has.
 std::vector<std::byte> result_of(const Member& member, const Meeting& meeting, size_t index) {
   const Operation& mine = (*meeting.given.at(member.rank))[index];
-  if (mine.reduces && mine.root != member.rank)
+  if (mine.kind == Kind::all_gather) return gathered(member, meeting, index);
+  if (mine.kind == Kind::reduce && mine.root != member.rank)
     return std::vector<std::byte>(mine.bytes(), std::byte{0xff});  // NaN: it is not specified
-  if (mine.reduces)
+  if (mine.kind != Kind::broadcast)
     return mine.type == kFloat32 ? sum<float>(member, meeting, index) : sum<double>(member, meeting, index);
   const auto* const from = static_cast<const std::byte*>(
       member.settings.device.memory(const_cast<void*>((*meeting.given.at(mine.root))[index].from)));
@@ -148,8 +163,12 @@ void work(const std::shared_ptr<Member>& member, int number, const std::shared_p
   group.changed.notify_all();
   if (!wait_for([&] { return meeting.read == group.size; })) return;
   lock.unlock();
-  for (size_t i = 0; i < operations->size(); ++i)
-    std::memcpy(member->settings.device.memory((*operations)[i].to), results[i].data(), results[i].size());
+  for (size_t i = 0; i < operations->size(); ++i) {
+    const Operation& one = (*operations)[i];
+    if (one.kind == Kind::reduce_scatter)  // in place
+      std::memset(member->settings.device.memory(const_cast<void*>(one.from)), 0xff, one.bytes() * size_t(group.size));
+    std::memcpy(member->settings.device.memory(one.to), results[i].data(), results[i].size());
+  }
 }
 
 /// What waits for it gets into its stream.
@@ -178,12 +197,22 @@ int state_of(const std::shared_ptr<Member>& member, std::unique_lock<std::mutex>
   return kSuccess;
 }
 
+/// All that the thread has given since the group began.
+int take(const std::shared_ptr<Member>& member) {
+  const std::lock_guard lock(member->group->mutex);
+  if (member->waiting) return kInvalidUsage;
+  if (member->has(LibraryFault::call_fails)) return kSystemError;
+  member->waiting = std::make_shared<Operations>(std::exchange(t_operations, {}));
+  member->stream = t_stream;
+  member->polls = kPollsUntilTaken;
+  return kInProgress;
+}
+
 int give(const std::shared_ptr<Member>& member, const Operation& operation, void* stream) {
-  if (t_depth == 0) return kInvalidUsage;
   t_operations.push_back(operation);
   t_member = member;
   t_stream = stream;
-  return kSuccess;
+  return t_depth > 0 ? kSuccess : take(std::exchange(t_member, nullptr));
 }
 
 }  // namespace
@@ -195,6 +224,7 @@ void configure_standin_library(const StandinDevice& device, const LibraryFaults&
 
 void set_standin_version(int version) { t_version = version; }
 int standin_library_calls() { return g_calls; }
+int standin_library_calls_of_all_parts() { return g_at_once; }
 int standin_library_members() { return g_members; }
 
 using Handle = std::shared_ptr<Member>*;
@@ -272,26 +302,32 @@ extern "C" int ncclGroupStart() {
 extern "C" int ncclGroupEnd() {
   if (--t_depth > 0) return kSuccess;
   const auto member = std::exchange(t_member, nullptr);
-  if (!member) return kSuccess;
-  const std::lock_guard lock(member->group->mutex);
-  if (member->waiting) return kInvalidUsage;
-  if (member->has(LibraryFault::call_fails)) return kSystemError;
-  member->waiting = std::make_shared<Operations>(std::exchange(t_operations, {}));
-  member->stream = t_stream;
-  member->polls = kPollsUntilTaken;
-  return kInProgress;
+  return member ? take(member) : kSuccess;
 }
 
 extern "C" int ncclReduce(const void* from, void* to, size_t count, int type, int operation, int root, Handle handle,
                           void* stream) {
   if (operation != kSum || (type != kFloat32 && type != kFloat64)) return kInvalidArgument;
-  return give(*handle, {true, from, to, count, type, root}, stream);
+  return give(*handle, {Kind::reduce, from, to, count, type, root}, stream);
 }
 
 extern "C" int ncclBroadcast(const void* from, void* to, size_t count, int type, int root, Handle handle,
                              void* stream) {
   if (type != kUint8) return kInvalidArgument;
-  return give(*handle, {false, from, to, count, type, root}, stream);
+  return give(*handle, {Kind::broadcast, from, to, count, type, root}, stream);
+}
+
+extern "C" int ncclReduceScatter(const void* from, void* to, size_t count, int type, int operation, Handle handle,
+                                 void* stream) {
+  if (operation != kSum || (type != kFloat32 && type != kFloat64)) return kInvalidArgument;
+  ++g_at_once;
+  return give(*handle, {Kind::reduce_scatter, from, to, count, type, 0}, stream);
+}
+
+extern "C" int ncclAllGather(const void* from, void* to, size_t count, int type, Handle handle, void* stream) {
+  if (type != kUint8) return kInvalidArgument;
+  ++g_at_once;
+  return give(*handle, {Kind::all_gather, from, to, count, type, 0}, stream);
 }
 
 }  // namespace remuda::comm

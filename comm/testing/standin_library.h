@@ -44,6 +44,8 @@ void set_standin_version(int version);
 
 /// Calls of all ranks that have reached their streams so far.
 int standin_library_calls();
+/// Likewise, of scatters and gathers of parts of one size.
+int standin_library_calls_of_all_parts();
 
 /// Groups' members that are not aborted yet.
 int standin_library_members();

@@ -23,7 +23,11 @@ class Switch:
     model: str = "fashion"
 
 
+# engine.equal_parts and engine.bucket_by_latency are not here: they need two GPUs, as the maker's library takes each once.
 SWITCHES = [
+    Switch("engine.fused_attention", model="gpt"),
+    Switch("engine.fewer_waits"),
+    Switch("engine.separate_streams", on="pair"),
     Switch("train.tf32"),
     Switch("train.autotune"),
     Switch("train.deterministic"),

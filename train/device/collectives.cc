@@ -34,6 +34,12 @@ comm::Parts uneven_parts(int ranks, size_t count) {
   return comm::parts_by(weights, count, sizeof(float));
 }
 
+comm::Parts equal_parts(int ranks, size_t count) {
+  std::vector<size_t> ends;
+  for (int rank = 1; rank <= ranks; ++rank) ends.push_back(count / size_t(ranks) * size_t(rank));
+  return comm::Parts(std::move(ends));
+}
+
 /// Whole numbers, small enough for sums that are exact in any order.
 torch::Tensor pattern(size_t count, int factor) {
   return torch::arange(int64_t(count), torch::kLong).remainder(251).mul(factor).to(torch::kFloat);
@@ -45,12 +51,12 @@ torch::Tensor part(const torch::Tensor& all, comm::Chunk range) {
 
 class Trial {
  public:
-  Trial(comm::DeviceCollectives& collectives, const DeviceOps& ops, size_t bytes, double timeout_s)
+  Trial(comm::DeviceCollectives& collectives, const DeviceOps& ops, comm::Parts parts, double timeout_s)
       : collectives_(collectives),
         ops_(ops),
-        bytes_(bytes),
+        bytes_(parts.count() * sizeof(float)),
         timeout_s_(timeout_s),
-        parts_(uneven_parts(collectives.size(), bytes / sizeof(float))) {}
+        parts_(std::move(parts)) {}
 
   Result<void> run() {
     const int ranks = collectives_.size();
@@ -77,7 +83,7 @@ class Trial {
 
   /// Of values that are there: what has put them there was waited for.
   Result<void> call(const char* what, const std::function<Result<void>(void*)>& give) const {
-    REMUDA_ASSIGN(const Moment done, ops_.in_copies(give, {}));
+    REMUDA_ASSIGN(const Moment done, ops_.in_library(give, {}));
     return ops_.wait(done, text(what), timeout_s_, [this] { return collectives_.check(); });
   }
 
@@ -113,8 +119,14 @@ Result<comm::OpenedCollectives> open_collectives(comm::Communicator& communicato
                                                              .connect_timeout_s = trial.connect_timeout_s}));
   if (!opened.collectives) return opened;
   opened.collectives->set_timeout(trial.timeout_s);
+  opened.collectives->take_equal_parts_at_once(trial.equal_parts);
+  std::vector<comm::Parts> all_parts;
   for (const size_t bytes : sizes_of(trial.largest_bytes)) {
-    const Result<void> outcome = outcome_of(Trial(*opened.collectives, ops, bytes, trial.timeout_s));
+    all_parts.push_back(uneven_parts(communicator.size(), bytes / sizeof(float)));
+    if (trial.equal_parts) all_parts.push_back(equal_parts(communicator.size(), bytes / sizeof(float)));
+  }
+  for (const comm::Parts& parts : all_parts) {
+    const Result<void> outcome = outcome_of(Trial(*opened.collectives, ops, parts, trial.timeout_s));
     if (!outcome) opened.collectives->abort();
     REMUDA_ASSIGN(std::string why_not, comm::first_error(communicator, outcome, label::kCollectives));
     if (!why_not.empty()) return comm::OpenedCollectives{nullptr, std::move(why_not)};

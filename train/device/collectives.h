@@ -13,7 +13,8 @@ namespace remuda::train {
 struct CollectivesTrial {
   size_t largest_bytes = 4 << 20;  ///< about what buckets will have
   double connect_timeout_s = 60;
-  double timeout_s = 30;  ///< of each size
+  double timeout_s = 30;     ///< of each size
+  bool equal_parts = false;  ///< what has equal parts goes in one call; both kinds of parts are tried then
 };
 
 /// Collective. Errors are those of `communicator`, which is also the channel by which ranks agree; all that fails on a

@@ -52,15 +52,19 @@ std::function<void()> emptying_of(torch::DeviceType type) {
 
 }  // namespace
 
-Result<DeviceOps> DeviceOps::open(torch::Device device) {
+Result<DeviceOps> DeviceOps::open(torch::Device device, Streams streams) {
   if (device.is_cpu()) return DeviceOps(device, std::nullopt, std::nullopt);
   try {
     const c10::impl::VirtualGuardImpl guard(device.type());
+    if (!device.has_index()) device = guard.getDevice();
     if (device.index() >= guard.deviceCount())
       return usage_error(fmt::format("{} is not there: libtorch {} sees {} such device{}", device.str(), TORCH_VERSION,
                                      guard.deviceCount(), guard.deviceCount() == 1 ? "" : "s"));
     guard.setDevice(device);
-    return DeviceOps(device, guard, guard.getStreamFromGlobalPool(device));
+    const auto one = [&] { return guard.getStreamFromGlobalPool(device); };
+    const c10::Stream first = one();
+    const bool separate = streams == Streams::separate;
+    return DeviceOps(device, guard, Kept{first, separate ? one() : first, separate ? one() : first});
   } catch (const c10::Error&) {
     return usage_error(
         fmt::format("this libtorch ({}) cannot compute on {} devices; build with one that can, such as --torch=python",
@@ -98,17 +102,23 @@ Result<void> DeviceOps::wait(const Moment& moment, const std::string& what, doub
 }
 
 Moment DeviceOps::copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const {
-  const c10::StreamGuard in_copies(*copies_);
+  const c10::StreamGuard current(to.device() == device_ ? streams_->to_device : streams_->to_host);
   const torch::NoGradGuard no_grad;
   after(since);
   torch::Tensor(to).copy_(from, /*non_blocking=*/true);
   return here();
 }
 
-Result<Moment> DeviceOps::in_copies(const std::function<Result<void>(void* stream)>& give, const Moment& since) const {
-  const c10::StreamGuard in_copies(*copies_);
+Moment DeviceOps::copied_to_host() const {
+  if (is_synchronous()) return {};
+  const c10::StreamGuard current(streams_->to_host);
+  return here();
+}
+
+Result<Moment> DeviceOps::in_library(const std::function<Result<void>(void* stream)>& give, const Moment& since) const {
+  const c10::StreamGuard current(streams_->library);
   after(since);
-  REMUDA_TRY(give(native_stream(*guard_, *copies_)));
+  REMUDA_TRY(give(native_stream(*guard_, streams_->library)));
   return here();
 }
 
@@ -117,7 +127,8 @@ void DeviceOps::finish_copies() const {
   if (is_synchronous()) return;
   try {
     const double start = monotonic_s();
-    while (!guard_->queryStream(*copies_) && monotonic_s() - start < kPatience_s) steady_clock().sleep_s(kSleep_s);
+    for (const c10::Stream& stream : {streams_->to_host, streams_->to_device, streams_->library})
+      while (!guard_->queryStream(stream) && monotonic_s() - start < kPatience_s) steady_clock().sleep_s(kSleep_s);
   } catch (const std::exception&) {
     return;  // the device is lost, and copies nothing any more
   }

@@ -31,10 +31,16 @@ struct Refused {
   std::string why;   ///< what it said first; empty: it refused nothing
 };
 
+/// Streams of a device beside that of what it computes: one, in which copies and calls of its maker's library follow
+/// each other; or one for copies to the host, one for those to the device and one for the library, which know nothing
+/// of each other.
+enum class Streams { shared, separate };
+
 class DeviceOps {
  public:
-  /// Refuses a device that this libtorch cannot compute on; the error names both.
-  static Result<DeviceOps> open(torch::Device device);
+  /// Refuses a device that this libtorch cannot compute on; the error names both. One without a number is the calling
+  /// thread's current one, and keeps its number from then on.
+  static Result<DeviceOps> open(torch::Device device, Streams streams = Streams::shared);
 
   torch::Device device() const { return device_; }
   /// Whether work is done when a call returns.
@@ -49,13 +55,17 @@ class DeviceOps {
   Result<void> wait(const Moment& moment, const std::string& what, double timeout_s,
                     const std::function<Result<void>()>& look = {}) const;
 
-  /// Copies in the stream that is kept for copies, after `since`; `to` and `from` have one type and size, and one of
-  /// them lies on the host. Returns when the copy is queued: both must stay as they are until the moment it returns.
+  /// Copies in the stream that is kept for such copies, after `since`; `to` and `from` have one type and size, and one
+  /// of them lies on the host. Returns when the copy is queued: both must stay as they are until the moment it returns.
+  /// Copies of one direction follow each other; those of the other one, and the library, only where `since` says so.
   Moment copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const;
 
-  /// Calls `give` with the stream that is kept for copies, as the thread's current one and as the handle that functions
-  /// of the device's maker have for it; what they put there begins after `since`. The moment when all of it is done.
-  Result<Moment> in_copies(const std::function<Result<void>(void* stream)>& give, const Moment& since) const;
+  /// When all copies to the host that were given so far are there.
+  Moment copied_to_host() const;
+
+  /// Calls `give` with the stream that is kept for the maker's library, as the thread's current one and as the handle
+  /// that its functions have for it; what they put there begins after `since`. The moment when all of it is done.
+  Result<Moment> in_library(const std::function<Result<void>(void* stream)>& give, const Moment& since) const;
 
   /// Blocks until no copy is under way, a few seconds at most: before memory of the host goes away. Never throws.
   void finish_copies() const;
@@ -83,12 +93,15 @@ class DeviceOps {
     std::mutex mutex;
     Refused all;
   };
-  DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<c10::Stream> copies)
-      : device_(device), guard_(guard), copies_(copies), refusals_(std::make_shared<Refusals>()) {}
+  struct Kept {
+    c10::Stream to_host, to_device, library;
+  };
+  DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<Kept> streams)
+      : device_(device), guard_(guard), streams_(streams), refusals_(std::make_shared<Refusals>()) {}
 
   torch::Device device_;
   std::optional<c10::impl::VirtualGuardImpl> guard_;  ///< none on a CPU
-  std::optional<c10::Stream> copies_;
+  std::optional<Kept> streams_;
   std::shared_ptr<Refusals> refusals_;
 };
 

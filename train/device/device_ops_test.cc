@@ -1,6 +1,7 @@
 // On the stand-in accelerator: a program that sees several devices, on threads whose current device is another one.
 #include "train/device/device_ops.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
@@ -40,6 +41,14 @@ TEST_F(OnOneOfSeveralDevices, MemoryIsRegisteredForThatOne) {
   EXPECT_EQ(testing::standin_pinned_by(pages.memory.data()), kOther);
   ops.release_host(pages.memory);
   EXPECT_EQ(ops.refused().bytes, 0);
+}
+
+TEST_F(OnOneOfSeveralDevices, OneWithoutANumberIsTheCurrentOneAndStaysIt) {
+  std::thread([] {
+    const c10::DeviceGuard current(torch::Device(torch::kXPU, kOther));
+    const DeviceOps ops = DeviceOps::open(torch::kXPU).value();
+    EXPECT_EQ(ops.device(), torch::Device(torch::kXPU, kOther));
+  }).join();
 }
 
 TEST_F(OnOneOfSeveralDevices, ItsMemoryIsWhatIsKnown) {

@@ -54,7 +54,7 @@ Answer collectives(at::Device device) {
   const auto values = torch::arange(1000, at::TensorOptions().device(device).dtype(at::kFloat));
   const comm::Parts all({size_t(values.numel())});
   const std::span bytes(static_cast<std::byte*>(values.data_ptr()), values.nbytes());
-  const auto done = ops->in_copies(
+  const auto done = ops->in_library(
       [&](void* stream) -> Result<void> {
         REMUDA_TRY((*group)->reduce_scatter(comm::Values(comm::Element::float32, bytes), all, stream));
         return (*group)->gather_parts(bytes, all.in_bytes(sizeof(float)), stream);

@@ -11,7 +11,8 @@ namespace nn = torch::nn;
 
 /// Causal self-attention: softmax(q k^T / sqrt(d)) v over the positions up to one's own.
 struct Attention final : nn::Module {
-  Attention(int width, int heads) : heads_(heads), in_(width, 3 * width), out_(width, width) {
+  Attention(int width, int heads, bool fused)
+      : heads_(heads), fused_(fused), in_(width, 3 * width), out_(width, width) {
     register_module("in", in_);
     register_module("out", out_);
   }
@@ -19,21 +20,26 @@ struct Attention final : nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask) {
     const auto n = x.size(0), t = x.size(1), width = x.size(2);
     const auto qkv = in_->forward(x).view({n, t, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
-    const double scale = 1.0 / std::sqrt(double(width) / heads_);
-    const auto scores = torch::matmul(qkv[0] * scale, qkv[1].transpose(-2, -1)) + mask;
-    const auto mixed = torch::matmul(scores.softmax(-1), qkv[2]);
+    const auto mixed = fused_ ? fused_attention(qkv[0], qkv[1], qkv[2]) : attend(qkv, mask);
     return out_->forward(mixed.transpose(1, 2).reshape({n, t, width}));
   }
 
+  static torch::Tensor attend(const torch::Tensor& qkv, const torch::Tensor& mask) {
+    const double scale = 1.0 / std::sqrt(double(qkv.size(-1)));
+    const auto scores = torch::matmul(qkv[0] * scale, qkv[1].transpose(-2, -1)) + mask;
+    return torch::matmul(scores.softmax(-1), qkv[2]);
+  }
+
   int heads_;
+  bool fused_;
   nn::Linear in_, out_;
 };
 
 struct Layer final : nn::Module {
-  Layer(int width, int heads)
+  Layer(int width, int heads, bool fused)
       : norm1_(nn::LayerNormOptions({width})),
         norm2_(nn::LayerNormOptions({width})),
-        attention_(std::make_shared<Attention>(width, heads)),
+        attention_(std::make_shared<Attention>(width, heads, fused)),
         up_(width, 4 * width),
         down_(4 * width, width) {
     register_module("norm1", norm1_);
@@ -54,14 +60,15 @@ struct Layer final : nn::Module {
 };
 
 struct Gpt final : TensorModule {
-  Gpt(const job::ModelSpec& spec, int context)
+  Gpt(const job::ModelSpec& spec, int context, bool fused)
       : tokens_(spec.vocabulary, spec.width),
         positions_(context, spec.width),
         norm_(nn::LayerNormOptions({spec.width})) {
     register_module("tokens", tokens_);
     register_module("positions", positions_);
     for (int i = 0; i < spec.depth; ++i)
-      layers_.push_back(register_module("layer" + std::to_string(i), std::make_shared<Layer>(spec.width, spec.heads)));
+      layers_.push_back(
+          register_module("layer" + std::to_string(i), std::make_shared<Layer>(spec.width, spec.heads, fused)));
     register_module("norm", norm_);
     torch::NoGradGuard no_grad;
     tokens_->weight.normal_(0, 0.02);
@@ -89,8 +96,8 @@ struct Gpt final : TensorModule {
 
 }  // namespace
 
-std::shared_ptr<TensorModule> make_gpt(const job::ModelSpec& spec, const ModelInput& input) {
-  return std::make_shared<Gpt>(spec, input.context);
+std::shared_ptr<TensorModule> make_gpt(const job::ModelSpec& spec, const ModelInput& input, bool fused) {
+  return std::make_shared<Gpt>(spec, input.context, fused);
 }
 
 }  // namespace remuda::train

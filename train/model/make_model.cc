@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <span>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/serialization/export.h>
 #include <torch/script.h>
 #include <unordered_map>
@@ -220,7 +221,9 @@ class ScriptModel final : public Model {
   BlockWatch* watch_ = nullptr;
 };
 
-Result<std::unique_ptr<Model>> load_script(const std::string& path, const job::MemorySpec& memory) {
+Result<std::unique_ptr<Model>> load_script(const std::string& path, const job::MemorySpec& memory,
+                                           const job::EngineSpec& engine) {
+  torch::jit::setTensorExprFuserEnabled(engine.script_fusers == job::Switch::on);
   try {
     auto model = std::make_unique<ScriptModel>(torch::jit::load(path));
     if (model->parameters().empty()) return usage_error(fmt::format("{} has no parameters to train", path));
@@ -243,12 +246,13 @@ size_t blocks_to_recompute(const job::MemorySpec& memory) {
 }
 
 Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input,
-                                          const job::MemorySpec& memory) {
-  if (!spec.path.empty()) return load_script(spec.path, memory);
+                                          const job::MemorySpec& memory, const job::EngineSpec& engine) {
+  if (!spec.path.empty()) return load_script(spec.path, memory, engine);
+  const bool fused = engine.fused_attention == job::Switch::on;
   std::shared_ptr<TensorModule> module;
   if (spec.name == "mlp") module = make_mlp(spec, input);
   if (spec.name == "resnet") module = make_resnet(spec, input);
-  if (spec.name == "gpt") module = make_gpt(spec, input);
+  if (spec.name == "gpt") module = make_gpt(spec, input, fused);
   if (!module) return usage_error(fmt::format("unknown model '{}'; known are mlp, resnet and gpt", spec.name));
   if (memory.recompute == job::Recompute::blocks) module->recompute_blocks(blocks_to_recompute(memory));
   return std::make_unique<NativeModel>(std::move(module));

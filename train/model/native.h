@@ -38,6 +38,7 @@ std::shared_ptr<TensorModule> make_mlp(const job::ModelSpec& spec, const ModelIn
 /// the size and double the channels.
 std::shared_ptr<TensorModule> make_resnet(const job::ModelSpec& spec, const ModelInput& input);
 /// Decoder-only transformer, layer norm first (Radford et al. 2019, "GPT-2"); the output layer is the token embedding.
-std::shared_ptr<TensorModule> make_gpt(const job::ModelSpec& spec, const ModelInput& input);
+/// `fused`: attention by fused_attention().
+std::shared_ptr<TensorModule> make_gpt(const job::ModelSpec& spec, const ModelInput& input, bool fused);
 
 }  // namespace remuda::train

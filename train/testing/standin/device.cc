@@ -12,7 +12,7 @@
 namespace remuda::train::testing {
 namespace {
 
-constexpr int kStreams = 3;
+constexpr int kStreams = 4;
 constexpr size_t kAlignment = 64;
 constexpr int kPoison = 0xff;  ///< NaN in every floating-point type
 

@@ -79,6 +79,9 @@ class Device {
   void report(int64_t bytes) const;
   size_t used() const { return used_; }
 
+  /// The next stream of the pool.
+  int next_stream() { return 1 + int(given_++ % unsigned(settings_.pool)); }
+
   /// Whether this wait is to be ignored.
   bool ignores(WaitKind kind);
   int watch(WaitKind kind, int ignored);
@@ -107,6 +110,7 @@ class Device {
   std::atomic<size_t> used_ = 0;
   StandinSettings settings_;
   std::map<WaitKind, Watch> watches_;
+  std::atomic<unsigned> given_ = 0;  ///< streams of the pool
   std::atomic<bool> lost_ = false;
   std::atomic<int> calls_left_ = 0;  ///< until it is; 0: no more are counted
   std::string failure_;

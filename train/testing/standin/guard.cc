@@ -35,7 +35,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return as_stream(device, current_stream(index_of(device)));
   }
   c10::Stream getDefaultStream(c10::Device device) const override { return as_stream(device, kComputeStream); }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return as_stream(device, 1); }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return as_stream(device, Device::get(index_of(device)).next_stream());
+  }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     return as_stream(stream.device(), set_current_stream(index_of(stream.device()), int(stream.id())));
   }
@@ -60,9 +62,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     const auto point = static_cast<Handle*>(event)->event;
     Device& device = Device::get(point->device);
     const bool compute_waits = stream.id() == kComputeStream, for_compute = point->stream == kComputeStream;
-    if (compute_waits != for_compute &&
-        device.ignores(compute_waits ? WaitKind::compute_for_copies : WaitKind::copies_for_compute))
-      return stream_of(stream).hurry(true);
+    const WaitKind kind = compute_waits ? WaitKind::compute_for_copies
+                          : for_compute ? WaitKind::copies_for_compute
+                                        : WaitKind::copies_for_copies;
+    if (stream.id() != point->stream && device.ignores(kind)) return stream_of(stream).hurry(true);
     stream_of(stream).push([point] { Device::get(point->device).stream(point->stream).wait_for(point->tasks); });
   }
   bool queryEvent(void* event) const override {

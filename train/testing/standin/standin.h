@@ -30,6 +30,7 @@ struct StandinSettings {
   bool refuses_to_register = false;  ///< memory of the host
   bool lazy_compute = false;         ///< the default stream does nothing that nobody waits for
   bool lazy_copies = false;          ///< nor do the others
+  int pool = 1;                      ///< streams for copies that the pool has, which gives one after the other
   double random_delay_s = 0;         ///< before each task: up to so much, drawn with `seed`
   unsigned seed = 1;
 };
@@ -39,6 +40,7 @@ void configure_standin(int device, const StandinSettings& settings);
 enum class WaitKind {
   copies_for_compute,  ///< a copying stream waits for the default one
   compute_for_copies,  ///< the other way round
+  copies_for_copies,   ///< one copying stream for another one
   host_for_copies,     ///< the host asks whether a copy is done
 };
 
