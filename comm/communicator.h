@@ -53,7 +53,10 @@ class Communicator {
   /// of its own part in `sum`, with the same bits as all_reduce gives it. Values of 16 bits are added up in float32,
   /// and so is their sum: what they lose is what the caller lost when rounding them. The values lie where those of
   /// all_reduce do, with the same parts on every rank; `sum` in any memory that they do not overlap, or in place.
-  virtual Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) = 0;
+  /// `silent`, the same on every rank: those whose values are zero, whatever they hold: they are neither sent nor read.
+  /// Empty: none.
+  virtual Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label,
+                                      const std::vector<bool>& silent = {}) = 0;
   /// In place, for values that are not of 16 bits. What is in the other parts then is not specified.
   Result<void> reduce_scatter(Values values, const Parts& parts, uint32_t label) {
     return reduce_scatter(values, parts, values.part(parts.of(rank())), label);

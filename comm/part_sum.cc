@@ -14,7 +14,8 @@ size_t whole_lines(size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine 
 
 }  // namespace
 
-void PartSum::begin(int mine, int ranks, Element type, Pieces<std::byte> own, std::byte* sum) {
+void PartSum::begin(int mine, int ranks, Element type, Pieces<std::byte> own, std::byte* sum,
+                    const std::vector<bool>& silent) {
   mine_ = mine;
   type_ = type;
   sum_ = sum;
@@ -23,7 +24,10 @@ void PartSum::begin(int mine, int ranks, Element type, Pieces<std::byte> own, st
   ring_bytes_ = std::clamp(whole_lines(bytes_), kCacheLine, kRingBytes);
   got_.assign(static_cast<size_t>(ranks), 0);
   got_[static_cast<size_t>(mine)] = bytes_;
-  in_.resize(got_.size());
+  silent_ = silent;
+  silent_.resize(got_.size());
+  for (size_t rank = 0; rank < got_.size(); ++rank)
+    if (silent_[rank]) got_[rank] = bytes_;
   const size_t lines = got_.size() * ring_bytes_ / kCacheLine;
   if (rings_.size() < lines) rings_.resize(lines);
   add_what_is_there();  // a rank that is alone has all
@@ -52,8 +56,9 @@ void PartSum::add_next(size_t bytes) {
   while (bytes > 0) {
     const std::span<std::byte> here = own_.front().first(std::min(bytes, own_.front().size()));
     const size_t at = done() % ring_bytes_;
-    for (int rank = 0; rank < static_cast<int>(in_.size()); ++rank)
-      in_[static_cast<size_t>(rank)] = rank == mine_ ? here.data() : ring(rank) + at;
+    in_.clear();
+    for (int rank = 0; rank < static_cast<int>(got_.size()); ++rank)
+      if (!silent_[static_cast<size_t>(rank)]) in_.push_back(rank == mine_ ? here.data() : ring(rank) + at);
     const size_t count = here.size() / size_of(type_);
     std::byte* const to = sum_ ? sum_ : here.data();
     comm::add_up(type_, in_, std::span(&to, 1), count);

@@ -16,9 +16,10 @@ namespace remuda::comm {
 class PartSum {
  public:
   /// Begins a sum of `type` over `ranks` ranks, of which this one is number `mine`. `own` holds its values, in places
-  /// of whole elements. The sum goes to `sum`, or into `own` itself if that is null. Memory is kept from one sum to the
-  /// next.
-  void begin(int mine, int ranks, Element type, Pieces<std::byte> own, std::byte* sum = nullptr);
+  /// of whole elements. The sum goes to `sum`, or into `own` itself if that is null. Of ranks that are `silent`, one
+  /// per rank or none of them, nothing comes, and nothing is read. Memory is kept from one sum to the next.
+  void begin(int mine, int ranks, Element type, Pieces<std::byte> own, std::byte* sum = nullptr,
+             const std::vector<bool>& silent = {});
 
   /// Where the next values of rank number `rank` go; empty when there is no room, or none are left to come.
   std::span<std::byte> room(int rank);
@@ -44,6 +45,7 @@ class PartSum {
   std::byte* sum_ = nullptr;
   Pieces<std::byte> own_;
   std::vector<size_t> got_;
+  std::vector<bool> silent_;
   std::vector<const std::byte*> in_;
   std::vector<Line> rings_;
 };

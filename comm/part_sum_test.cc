@@ -12,7 +12,7 @@ namespace {
 /// Rank `mine` of several, and what the others have still to send to it.
 class Sum {
  public:
-  Sum(int mine, int ranks, size_t count, std::vector<size_t> cuts = {}) {
+  Sum(int mine, int ranks, size_t count, std::vector<size_t> cuts = {}, const std::vector<bool>& silent = {}) {
     for (int rank = 0; rank < ranks; ++rank) sent_.push_back(values_of<float>(rank, count));
     own_ = sent_[size_t(mine)];
     Pieces<std::byte> places;
@@ -23,7 +23,7 @@ class Sum {
       begin = cut;
     }
     at_.resize(sent_.size());
-    sum_.begin(mine, ranks, Element::float32, std::move(places));
+    sum_.begin(mine, ranks, Element::float32, std::move(places), nullptr, silent);
   }
   /// Up to `bytes` of rank `rank`'s values arrive; how many did.
   size_t arrive(int rank, size_t bytes) {
@@ -55,6 +55,22 @@ TEST(PartSum, AddsInTheOrderOfTheRanksHoweverTheValuesArrive) {
       }
       EXPECT_EQ(sum.own(), sum_by_rank_order<float>(4, count)) << count << " values of rank " << mine;
     }
+}
+
+TEST(PartSum, OfSilentRanksNothingIsReadOrWaitedFor) {
+  constexpr size_t kCount = 100000;
+  for (const int mine : {0, 2}) {
+    Sum sum(mine, 4, kCount, {}, {true, false, true, false});  // rank 0 and rank 2: all that is theirs is ignored
+    EXPECT_EQ(sum.sum().left(2 - mine), 0U);
+    while (sum.sum().done() < kCount * sizeof(float))
+      for (const int rank : {1, 3}) sum.arrive(rank, kCount);
+    std::vector<float> expected = values_of<float>(1, kCount);
+    const std::vector<float> last = values_of<float>(3, kCount);
+    for (size_t i = 0; i < kCount; ++i) expected[i] += last[i];
+    EXPECT_EQ(sum.own(), expected) << mine;
+  }
+  const Sum nobody(0, 2, 100, {}, {true, true});
+  EXPECT_EQ(nobody.own(), std::vector<float>(100, 0));
 }
 
 TEST(PartSum, ARankThatIsAheadWaitsForTheOthersAndNoLonger) {

@@ -44,6 +44,11 @@ void add_all(std::span<const std::byte* const> in, std::span<std::byte* const> o
   if constexpr (std::is_same_v<In, Sum>)
     if (in.size() == 2 && out.size() == 2 && in[0] == out[0] && in[1] == out[1])
       return add_both(reinterpret_cast<Sum*>(out[0]), reinterpret_cast<Sum*>(out[1]), count);
+  if (in.empty()) {
+    for (std::byte* to : out) std::memset(to, 0, count * sizeof(Sum));
+    return;
+  }
+  if (in.size() == 1 && out.size() == 1 && in[0] == out[0]) return;
   constexpr size_t kBlock = kBlockBytes / sizeof(Sum);
   alignas(kCacheLine) Sum sum[kBlock];
   for (size_t begin = 0; begin < count; begin += kBlock) {

@@ -9,8 +9,8 @@
 namespace remuda::comm {
 
 /// out[k][i] = ((in[0][i] + in[1][i]) + in[2][i]) + ... for all k and all i < count. Inputs are elements of `type`,
-/// which is not bytes, sums are of sum_of(type). An output may be one of the inputs where these are the same type, but
-/// not overlap it otherwise.
+/// which is not bytes, sums are of sum_of(type). Without inputs they are zero. An output may be one of the inputs where
+/// these are the same type, but not overlap it otherwise.
 void add_up(Element type, std::span<const std::byte* const> in, std::span<std::byte* const> out, size_t count);
 
 }  // namespace remuda::comm

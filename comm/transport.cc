@@ -52,15 +52,19 @@ Result<void> TransportCommunicator::all_reduce(Values values, uint32_t label) {
                     [&](const Call& c) { return do_all_reduce(c, values.bytes); });
 }
 
-Result<void> TransportCommunicator::reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) {
+Result<void> TransportCommunicator::reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label,
+                                                   const std::vector<bool>& silent) {
   REMUDA_CHECK(parts.ranks() == size() && parts.count() == values.count(),
                "the parts divide the values among all ranks");
   REMUDA_CHECK(sum.type == sum_of(values.type) && sum.count() == parts.of(rank()).size(),
                "the sum has the own part's elements");
   Call call = in_place(Call::Kind::reduce_scatter, label, values);
   call.parts = parts.digest();
+  std::vector<bool> of_all = silent;
+  of_all.resize(static_cast<size_t>(size()));
+  for (const bool one : of_all) call.parts = 31 * call.parts + (one ? 1 : 0);
   return collective(call, [&](const Call& c) {
-    return do_reduce_scatter(c, values.bytes, parts.in_bytes(size_of(c.type)), sum.bytes.data());
+    return do_reduce_scatter(c, values.bytes, parts.in_bytes(size_of(c.type)), sum.bytes.data(), of_all);
   });
 }
 

@@ -22,7 +22,8 @@ class TransportCommunicator : public Communicator {
   Result<std::span<std::byte>> allocate(size_t bytes) final;
   Result<void> all_reduce(Values values, uint32_t label) final;
   using Communicator::reduce_scatter;
-  Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) final;
+  Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label,
+                              const std::vector<bool>& silent = {}) final;
   Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) final;
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
@@ -35,9 +36,9 @@ class TransportCommunicator : public Communicator {
  protected:
   virtual Result<std::span<std::byte>> do_allocate(const Call& call) = 0;
   virtual Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) = 0;
-  /// `parts` are in bytes. The own part's sum goes to `sum`: in place, or elsewhere.
+  /// `parts` are in bytes. The own part's sum goes to `sum`: in place, or elsewhere. `silent`: one per rank.
   virtual Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                         std::byte* sum) = 0;
+                                         std::byte* sum, const std::vector<bool>& silent) = 0;
   virtual Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) = 0;
   virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) = 0;
   virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;

@@ -22,6 +22,12 @@ class BucketExchange {
  public:
   virtual ~BucketExchange() = default;
 
+  /// Before a step: ranks that compute nothing in it, the same on all. What would be their gradients is zero, whatever
+  /// is there, and need not be sent.
+  virtual void set_silent(const std::vector<bool>&) {}
+  /// Whether this rank's gradients go anywhere in this step, so that they must be zero where it has computed none.
+  virtual bool speaks() const { return true; }
+
   /// The moment from which reduce() may send the gradients of this bucket, as this thread has computed them by now.
   virtual Moment give_gradients(size_t bucket) = 0;
   /// The queue's thread. Adds a bucket up over all ranks.

@@ -95,6 +95,8 @@ class DataParallel {
   const balance::StateBytes& state_needs() const { return state_needs_; }
   const DeviceOps& ops() const { return ops_; }
 
+  /// Before a step, the same on all ranks: those that have no samples in it, and run no backward(). Empty: none.
+  void set_silent(const std::vector<bool>& ranks) { exchange_->set_silent(ranks); }
   /// Before a backward() that is not the last of the step; see GradientReducer.
   void accumulate() { reducer_->accumulate(); }
   /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.

@@ -27,7 +27,11 @@ class ByHost final : public BucketExchange {
   ByHost(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat, UpdatesOn updates_on)
       : communicator_(communicator), ops_(ops), flat_(flat), updates_on_(updates_on), rank_(communicator.rank()) {}
 
+  void set_silent(const std::vector<bool>& ranks) override { silent_ = ranks; }
+  bool speaks() const override { return silent_.empty() || !silent_[size_t(rank_)]; }
+
   Moment give_gradients(size_t bucket) override {
+    if (!speaks()) return {};
     const comm::Chunk range = flat_.layout().bucket(bucket);
     flat_.round_gradients(range);
     return flat_.sent_gradients().to_host(range);
@@ -44,7 +48,8 @@ class ByHost final : public BucketExchange {
     }
     const profile::Span span("reduce_scatter", of_bucket);
     const comm::Chunk own = layout.own(bucket, rank_);
-    REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket)));
+    REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket),
+                                            silent_));
     square_norm_ += sum_of_squares(gradients, own);
     return {};
   }
@@ -97,6 +102,7 @@ class ByHost final : public BucketExchange {
   FlatParameters& flat_;
   const UpdatesOn updates_on_;
   const int rank_;
+  std::vector<bool> silent_;
   double square_norm_ = 0;
   double timeout_s_ = comm::ConnectOptions().timeout_s;
 };

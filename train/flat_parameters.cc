@@ -69,6 +69,10 @@ bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].g
 void FlatParameters::zero_gradient() {
   const torch::NoGradGuard no_grad;
   torch::Tensor(gradients_.device()).zero_();
+  put_gradients_in_place();
+}
+
+void FlatParameters::put_gradients_in_place() {
   for (size_t i = 0; i < layout_.whole_parameters(); ++i)
     if (!gradient_in_place(i)) parameters_[i].mutable_grad() = views_[i];
 }

@@ -53,8 +53,9 @@ class FlatParameters {
   /// Of values, gradients and what is sent.
   size_t bytes() const;
 
-  /// Sets the gradient to zero and makes sure that every parameter still accumulates into it.
+  /// Sets the gradient to zero and makes sure that every parameter still accumulates into it; or only the latter.
   void zero_gradient();
+  void put_gradients_in_place();
   /// Whether parameter i's gradient is its view of the flat one, so that what it accumulates lands there.
   bool gradient_in_place(size_t i) const;
 

@@ -70,7 +70,7 @@ void GradientReducer::add_hook(size_t parameter, std::function<void()> on_gradie
 /// Nothing of it is there yet.
 void GradientReducer::start_step() {
   if (accumulating_) return;
-  engine_.flat.zero_gradient();
+  engine_.exchange->speaks() ? engine_.flat.zero_gradient() : engine_.flat.put_gradients_in_place();
   std::ranges::fill(used_, 0);
 }
 
@@ -109,7 +109,7 @@ void GradientReducer::on_ready(size_t parameter) {
 void GradientReducer::launch_next() {
   engine_.before_send();
   const size_t bucket = next_bucket_;
-  if (loss_scale_ != 1) {
+  if (loss_scale_ != 1 && engine_.exchange->speaks()) {
     const torch::NoGradGuard no_grad;
     const comm::Chunk range = engine_.flat.layout().bucket(bucket);
     engine_.flat.gradients().device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);

@@ -193,6 +193,9 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   const double loss_units = double(job_.train.global_batch) * std::max(1, train_.model_input().context);
   const std::vector<int> parts = batches_.parts(position, shares_);
   const int part = parts[communicator_.rank()];
+  std::vector<bool> silent;
+  for (const int one : parts) silent.push_back(one == 0);
+  parallel_->set_silent(silent);
   local_.set_pieces(size_t(pieces(communicator_.rank(), parts)));
   {
     const MemoryWatch watch(ops_.device());

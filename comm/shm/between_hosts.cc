@@ -45,8 +45,8 @@ class HostsCommunicator final : public TransportCommunicator {
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
   Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
-  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                 std::byte* sum) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts, std::byte* sum,
+                                 const std::vector<bool>& silent) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -66,8 +66,9 @@ class HostsCommunicator final : public TransportCommunicator {
   Result<void> meet(const Call& call);
   /// Where the sums of `bytes` have room on each rank: in their place, or in memory of their own if they are wider.
   Result<std::span<std::byte>> room_for_sums(const Call& call, std::span<std::byte> bytes);
-  /// The sum of this host's buffers, in its leader's `sums`.
-  Result<void> add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums);
+  /// The sum of this host's buffers, in its leader's `sums`. `silent`: one per rank of all hosts, or none of them.
+  Result<void> add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums,
+                           const std::vector<bool>& silent = {});
 
   Streams streams_;
   Hosts hosts_;
@@ -103,13 +104,16 @@ Result<std::span<std::byte>> HostsCommunicator::room_for_sums(const Call& call, 
   return wide_.first(wide);
 }
 
-Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums) {
+Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums,
+                                            const std::vector<bool>& silent) {
+  std::vector<bool> silent_here;
+  for (const int rank : here_) silent_here.push_back(!silent.empty() && silent[static_cast<size_t>(rank)]);
   const Chunk own = even_parts(group_->size(), bytes.size(), 1).of(group_->mine());
   const bool is_there = group_->size() == 1 && sums.data() == bytes.data();
   if (own.size() > 0 && !is_there) {
     const size_t element = size_of(call.type), begin = own.begin / element * size_of(sum_of(call.type));
     std::byte* const to = group_->on_all(sums.data() + begin).front();
-    add_up(call.type, group_->on_all(bytes.data() + own.begin), std::span(&to, 1), own.size() / element);
+    add_up(call.type, group_->on_all(bytes.data() + own.begin, silent_here), std::span(&to, 1), own.size() / element);
   }
   return group_->step(for_ranks(call));
 }
@@ -138,10 +142,13 @@ Result<void> HostsCommunicator::do_all_reduce(const Call& call, std::span<std::b
 
 // Between hosts go sums, of values of 16 bits, too: one rounding is all that these cost.
 Result<void> HostsCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                                  std::byte* sum) {
+                                                  std::byte* sum, const std::vector<bool>& silent) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
   REMUDA_ASSIGN(const std::span<std::byte> sums, room_for_sums(call, bytes));
-  REMUDA_TRY(add_up_here(call, bytes, sums));
+  REMUDA_TRY(add_up_here(call, bytes, sums, silent));
+  std::vector<bool> silent_hosts;
+  for (const auto& numbers : hosts_)
+    silent_hosts.push_back(std::ranges::all_of(numbers, [&](int rank) { return silent[static_cast<size_t>(rank)]; }));
   const size_t widening = size_of(sum_of(call.type)) / size_of(call.type);
   const auto sums_of = [&](int rank) {
     return part_of(sums, {parts.of(rank).begin * widening, parts.of(rank).end * widening});
@@ -151,9 +158,11 @@ Result<void> HostsCommunicator::do_reduce_scatter(const Call& call, std::span<st
     Pieces<std::byte> own;
     for (int host = 0; host < host_count(); ++host)
       for (const int rank : hosts_[static_cast<size_t>(host)])
-        host == exchange.mine() ? own.add(stripe.of(sums_of(rank)))
-                                : exchange.flow(host).values.add(stripe.of(sums_of(rank)));
-    stripe.sum.begin(exchange.mine(), host_count(), sum_of(call.type), std::move(own));
+        if (host == exchange.mine())
+          own.add(stripe.of(sums_of(rank)));
+        else if (!silent_hosts[static_cast<size_t>(exchange.mine())])
+          exchange.flow(host).values.add(stripe.of(sums_of(rank)));
+    stripe.sum.begin(exchange.mine(), host_count(), sum_of(call.type), std::move(own), nullptr, silent_hosts);
     exchange.add_up(stripe.sum);
   }));
   REMUDA_TRY(group_->step(for_leader(call)));

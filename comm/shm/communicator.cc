@@ -25,8 +25,8 @@ class ShmCommunicator final : public TransportCommunicator {
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
   Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
-  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                 std::byte* sum) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts, std::byte* sum,
+                                 const std::vector<bool>& silent) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -58,12 +58,13 @@ Result<void> ShmCommunicator::do_all_reduce(const Call& call, std::span<std::byt
 }
 
 Result<void> ShmCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                                std::byte* sum) {
+                                                std::byte* sum, const std::vector<bool>& silent) {
   REMUDA_TRY(agree_on(call));
   if (bytes.empty()) return {};
   const Chunk own = parts.of(rank());
   if (own.size() > 0)
-    add_up(call.type, group_->on_all(bytes.data() + own.begin), std::span(&sum, 1), own.size() / size_of(call.type));
+    add_up(call.type, group_->on_all(bytes.data() + own.begin, silent), std::span(&sum, 1),
+           own.size() / size_of(call.type));
   return step(call);  // until here, others read this rank's buffer
 }
 

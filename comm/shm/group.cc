@@ -75,12 +75,13 @@ uint64_t Group::offset_of(const void* values) const {
          static_cast<uint64_t>(static_cast<const std::byte*>(values) - arena->base - stride_of(*arena, mine_));
 }
 
-std::vector<std::byte*> Group::on_all(std::byte* mine) const {
+std::vector<std::byte*> Group::on_all(std::byte* mine, const std::vector<bool>& left_out) const {
   const Arena* arena = arena_of(mine);
   REMUDA_CHECK(arena, "the values lie in allocate()d memory");
   std::vector<std::byte*> all;
   for (int number = 0; number < size(); ++number)
-    all.push_back(mine + (number - mine_) * static_cast<ptrdiff_t>(arena->stride));
+    if (left_out.empty() || !left_out[static_cast<size_t>(number)])
+      all.push_back(mine + (number - mine_) * static_cast<ptrdiff_t>(arena->stride));
   return all;
 }
 

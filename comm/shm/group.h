@@ -43,8 +43,9 @@ class Group {
   Result<std::span<std::byte>> allocate(const Patience& patience, size_t bytes);
   /// Where `values` lie in what each rank has allocated, the same in groups of every size; 0 if they lie elsewhere.
   uint64_t offset_of(const void* values) const;
-  /// Where each rank has what this one has at `mine`, in allocated memory.
-  std::vector<std::byte*> on_all(std::byte* mine) const;
+  /// Where each rank has what this one has at `mine`, in allocated memory; without those that are `left_out`, one per
+  /// rank or none of them.
+  std::vector<std::byte*> on_all(std::byte* mine, const std::vector<bool>& left_out = {}) const;
 
   /// Announces a call whose first step is that of pass_on() or gather(), with `announced`: they compare it then.
   void announce(const Call& call) { slots_.announce(call); }

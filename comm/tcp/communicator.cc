@@ -28,8 +28,8 @@ class TcpCommunicator final : public TransportCommunicator {
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
   Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
-  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                 std::byte* sum) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts, std::byte* sum,
+                                 const std::vector<bool>& silent) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -50,7 +50,7 @@ class TcpCommunicator final : public TransportCommunicator {
   template <typename Each>
   void for_peers(Each each) const;
   void send_values(Stripe& stripe, const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                   std::byte* sum = nullptr) const;
+                   std::byte* sum = nullptr, const std::vector<bool>& silent = {}) const;
   void send_finished(Stripe& stripe, std::span<std::byte> bytes, const Parts& parts) const;
 
   Streams streams_;
@@ -89,11 +89,12 @@ uint64_t TcpCommunicator::offset_of(const void* values) const {
 
 // To each owner this rank's values of its part; those of the own part are added up.
 void TcpCommunicator::send_values(Stripe& stripe, const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                  std::byte* sum) const {
-  for_peers([&](int peer) { stripe.exchange.flow(peer).values.add(stripe.of(part_of(bytes, parts.of(peer)))); });
+                                  std::byte* sum, const std::vector<bool>& silent) const {
+  if (silent.empty() || !silent[static_cast<size_t>(rank())])
+    for_peers([&](int peer) { stripe.exchange.flow(peer).values.add(stripe.of(part_of(bytes, parts.of(peer)))); });
   const auto own = part_of(bytes, parts.of(rank()));
   if (sum) sum += stripe.chunk_of(own.size()).begin / size_of(call.type) * size_of(sum_of(call.type));
-  stripe.sum.begin(rank(), size(), call.type, stripe.of(own), sum);
+  stripe.sum.begin(rank(), size(), call.type, stripe.of(own), sum, silent);
   stripe.exchange.add_up(stripe.sum);
 }
 
@@ -114,8 +115,8 @@ Result<void> TcpCommunicator::do_all_reduce(const Call& call, std::span<std::byt
 }
 
 Result<void> TcpCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                                std::byte* sum) {
-  return run(call, bytes.size(), [&](Stripe& stripe) { send_values(stripe, call, bytes, parts, sum); });
+                                                std::byte* sum, const std::vector<bool>& silent) {
+  return run(call, bytes.size(), [&](Stripe& stripe) { send_values(stripe, call, bytes, parts, sum, silent); });
 }
 
 Result<void> TcpCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
