@@ -13,12 +13,10 @@ namespace {
 
 constexpr size_t kTrialSteps = 8;        // with the same shares, that show what a step takes
 constexpr int kLongestTrial = 32;        // steps, where shares change all the time
+constexpr int kClearSteps = 3;           // that are enough where another set is shorter
+constexpr double kClearlyBetter = 0.25;  // by this part of the shortest of them
 constexpr int kSettlingSteps = 2;        // after a change, as for the Balancer
-constexpr size_t kUpdates = 16;          // last ones that count
-constexpr size_t kSureUpdates = 5;       // that make a median
 constexpr double kSureErrors = 1.5;      // errors of what steps take now, by which another set must be better
-constexpr int kMoveEvery = 8;            // steps between two looks at the state
-constexpr int kMovePause = 24;           // steps between two moves of state
 constexpr double kTriedBetter = 0.02;    // part of a step by which one that was tried must be shorter
 constexpr double kUntriedBetter = 0.02;  // and one that is only predicted
 constexpr double kOtherSpeed =
@@ -27,12 +25,6 @@ constexpr double kAgainSteps = 200;  // until a set is tried again; doubled each
 constexpr double kMostAgain = 3200;
 constexpr double kTrialCost = 0.01;  // part of all time that such trials may take
 constexpr size_t kAllSubsets = 6;    // devices that compute; of more, only the fastest so many are a set
-
-double median_of(const std::deque<double>& values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::ranges::sort(sorted);
-  return sorted[sorted.size() / 2];
-}
 
 /// The relative error of their median: 1.4826 times the median deviation is a standard deviation, and a median's error
 /// is 1.25 of that over the root of their number.
@@ -52,7 +44,7 @@ bool may_work(const SplitDevice& device) {
 Participants::Participants(ParticipantsOptions options)
     : options_(std::move(options)),
       now_(options_.devices.size(), true),
-      updates_s_(options_.devices.size()),
+      updates_(options_.devices.size()),
       retry_after_(kAgainSteps) {
   REMUDA_CHECK(options_.state.size() == now_.size() && options_.names.size() == now_.size(), "one of each per device");
   for (const Set& set : sets()) predicted_.emplace(set, predict(set));
@@ -91,9 +83,19 @@ double Participants::counts(const Set& set) const {
   return found != predicted_.end() && found->second ? found->second->step_s : INFINITY;
 }
 
+/// The set that is so much better than the one in force that a few steps show it, whatever their shares; or null.
+const Participants::Set* Participants::clearly_better() const {
+  if (since_change_ < kSettlingSteps + kClearSteps || since_change_ >= kLongestTrial) return nullptr;
+  const Set* best = nullptr;
+  for (const auto& [set, split] : predicted_)
+    if (set != now_ && counts(set) < (best ? counts(*best) : (1 - kClearlyBetter) * shortest_s_)) best = &set;
+  return best;
+}
+
 void Participants::take(const StepSeen& step) {
   ++since_change_;
   ++since_trial_;
+  if (since_change_ > kSettlingSteps) shortest_s_ = std::min(shortest_s_, step.seconds);
   if (step.shares != shares_) {
     shares_ = step.shares;
     steps_s_.clear();
@@ -103,20 +105,19 @@ void Participants::take(const StepSeen& step) {
     --settling_;
     return;
   }
-  const auto keep = [](std::deque<double>& values, double value, size_t most) {
-    values.push_back(value);
-    if (values.size() > most) values.pop_front();
-  };
-  keep(steps_s_, step.seconds, kTrialSteps);
-  for (size_t i = 0; i < updates_s_.size(); ++i)
-    if (options_.state[i] > 0 && step.update_s[i] > 0)
-      keep(updates_s_[i], step.update_s[i] / options_.state[i], kUpdates);
+  steps_s_.push_back(step.seconds);
+  if (steps_s_.size() > kTrialSteps) steps_s_.pop_front();
+  updates_.add(step.update_s, options_.state);
 }
 
 std::optional<ParticipantsChange> Participants::observe(const StepSeen& step) {
   REMUDA_CHECK(step.shares.size() == now_.size() && step.update_s.size() == now_.size(), "one of each per device");
   if (!(step.seconds > 0)) return std::nullopt;
   take(step);
+  if (const Set* better = clearly_better()) {
+    tried_[now_] = shortest_s_;
+    return change_to(*better, shortest_s_);
+  }
   if (steps_s_.empty() || (steps_s_.size() < kTrialSteps && since_change_ < kLongestTrial)) return std::nullopt;
   const double now_s = median_of(steps_s_);
   if (began_s_ == 0) began_s_ = now_s;
@@ -168,8 +169,9 @@ ParticipantsChange Participants::change_to(const Set& set, double now_s) {
   now_ = set;
   options_.state = change.state;
   steps_s_.clear();
-  for (auto& updates : updates_s_) updates.clear();
+  updates_.clear();
   since_change_ = since_trial_ = 0;
+  shortest_s_ = INFINITY;
   began_s_ = 0;
   settling_ = kSettlingSteps;
   return change;
@@ -177,11 +179,11 @@ ParticipantsChange Participants::change_to(const Set& set, double now_s) {
 
 /// Among the same devices.
 std::optional<ParticipantsChange> Participants::move_state(double now_s) {
-  if (!options_.task.state_given.empty() || since_change_ < kMovePause || since_change_ % kMoveEvery != 0)
+  if (!options_.task.state_given.empty() || since_change_ < kStateMovePause || since_change_ % kStateMoveEvery != 0)
     return std::nullopt;
   std::vector<SplitDevice> devices = options_.devices;
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (updates_s_[i].size() >= kSureUpdates) devices[i].update_s = median_of(updates_s_[i]);
+    devices[i].update_s = updates_.of(i).value_or(devices[i].update_s);
     if (!now_[i]) devices = without(devices, i);
   }
   const auto best = best_split(devices, options_.task);
@@ -193,7 +195,7 @@ std::optional<ParticipantsChange> Participants::move_state(double now_s) {
   tried_.erase(now_);
   began_s_ = 0;
   steps_s_.clear();
-  for (auto& updates : updates_s_) updates.clear();
+  updates_.clear();
   since_change_ = 0;
   settling_ = kSettlingSteps;
   return ParticipantsChange{

@@ -10,6 +10,7 @@
 // Pure: no clock, no IO; the same calls give the same decisions. One thread at a time.
 #pragma once
 
+#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
@@ -17,10 +18,9 @@
 #include <vector>
 
 #include "balance/split.h"
+#include "balance/update_times.h"
 
 namespace remuda::balance {
-
-inline constexpr double kWorthMoving = 0.05;
 
 struct ParticipantsOptions {
   std::vector<SplitDevice> devices;  ///< as they were measured alone
@@ -67,6 +67,7 @@ class Participants {
   std::vector<Set> sets() const;
   std::optional<Split> predict(const Set& set) const;
   double counts(const Set& set) const;
+  const Set* clearly_better() const;
   void take(const StepSeen& step);
   void retry_where_due(double now_s);
   ParticipantsChange change_to(const Set& set, double now_s);
@@ -76,14 +77,15 @@ class Participants {
   std::map<Set, std::optional<Split>> predicted_;
   std::map<Set, double> tried_;  ///< seconds of a step
   Set now_;
-  std::vector<int> shares_;                    ///< of the last step
-  std::deque<double> steps_s_;                 ///< since the last change of shares or state
-  std::vector<std::deque<double>> updates_s_;  ///< per device: of all state, as the last updates were
-  int since_change_ = 0, settling_ = 0;        ///< steps since the set or the state has changed; that are not looked at
-  int since_trial_ = 0;                        ///< steps
-  double began_s_ = 0;                         ///< what steps took when the set was new; 0: not known yet
-  double retry_after_ = 0;                     ///< such steps, until a set is tried again,
-  double shift_after_ = kSoonest;              ///< and until another speed of all steps makes all sets new
+  std::vector<int> shares_;              ///< of the last step
+  std::deque<double> steps_s_;           ///< since the last change of shares or state
+  UpdateTimes updates_;                  ///< likewise of state
+  int since_change_ = 0, settling_ = 0;  ///< steps since the set or the state has changed; that are not looked at
+  int since_trial_ = 0;                  ///< steps
+  double shortest_s_ = INFINITY;         ///< step since the set or the state has changed
+  double began_s_ = 0;                   ///< what steps took when the set was new; 0: not known yet
+  double retry_after_ = 0;               ///< such steps, until a set is tried again,
+  double shift_after_ = kSoonest;        ///< and until another speed of all steps makes all sets new
   static constexpr double kSoonest = 32;
 };
 

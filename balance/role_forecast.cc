@@ -9,7 +9,8 @@
 namespace remuda::balance {
 namespace {
 
-constexpr double kSame = 0.01;  // of a step: a smaller difference is none
+constexpr double kSame = 0.01;          // of a step: a smaller difference is none
+constexpr double kUsableByState = 0.9;  // of free memory, by state
 
 /// What a sample takes in all where the device makes it itself.
 CostLine line_with_making(const MeasuredDevice& device) {
@@ -86,7 +87,8 @@ std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, 
                    .held_bytes = device.held_bytes,
                    .fixed_bytes = device.fixed_bytes,
                    .sample_bytes = device.sample_bytes,
-                   .least_bytes = device.least_bytes});
+                   .least_bytes = device.least_bytes,
+                   .usable = kUsableByState});
   }
   return all;
 }

@@ -107,7 +107,7 @@ class Search {
     const bool takes_any = device.samples.high > 0 && Worker(device, 0).may_compute();
     const double sample_bytes = beside_samples && takes_any ? step_bytes(device, 1) : 0;
     const double free_bytes = device.room_bytes - device.held_bytes - sample_bytes;
-    return std::clamp(free_bytes / task_.state.owned, 0.0, device.most_state);
+    return std::clamp(device.usable * free_bytes / task_.state.owned, 0.0, device.most_state);
   }
 
   /// Nothing where it has no room.

@@ -63,6 +63,7 @@ struct SplitDevice {
   double room_bytes = 0, held_bytes = 0;     ///< that tensors may take; before a step, without the state that it owns
   double fixed_bytes = 0, sample_bytes = 0;  ///< that a step takes, as a line over the samples of a piece
   double least_bytes = 0;                    ///< and no less than this
+  double usable = 1;  ///< part of what is free beside a sample that state may take, where the above are estimates
 };
 
 struct SplitTask {
@@ -93,5 +94,10 @@ std::optional<Split> predicted(std::span<const SplitDevice> devices, const Split
 std::vector<SplitDevice> without(std::span<const SplitDevice> devices, size_t device);
 
 inline constexpr double kStateStep = 1.0 / 32;  ///< of all state, where memory is short
+
+/// State moves between two steps: for steps that are shorter by this part, looked at every so many steps, and not
+/// sooner after another move.
+inline constexpr double kWorthMoving = 0.05;
+inline constexpr int kStateMoveEvery = 8, kStateMovePause = 24;
 
 }  // namespace remuda::balance

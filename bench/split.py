@@ -48,10 +48,11 @@ def train(options, folder, case, devices, balance=""):
 def fixed_splits(slowdown):
     """Parts of samples and of state for the second device, none, a half or all of what its speed gives it."""
     fair = 1 / (1 + slowdown)
-    for samples in (0, 0.5 * fair, fair):
-        for state in (0, 0.5 * fair, fair):
-            yield (f'balance = {{policy = "fixed", shares = [{1 - samples:.4f}, {samples:.4f}], '
-                   f"state_shares = [{1 - state:.4f}, {state:.4f}]}}")
+    nothing = 1e-6  # a job has no 0 there, and this is none of the samples, nor of the state
+    for samples in (nothing, 0.5 * fair, fair):
+        for state in (nothing, 0.5 * fair, fair):
+            yield (f'balance = {{policy = "fixed", shares = [{1 - samples:.6f}, {samples:.6f}], '
+                   f"state_shares = [{1 - state:.6f}, {state:.6f}]}}")
 
 
 def measure(options, folder, case):

@@ -13,7 +13,9 @@
 #include "parallel/parts.h"
 #include "parallel/raise.h"
 #include "parallel/synchronized_norms.h"
+#include "train/agreement.h"
 #include "train/device/collectives.h"
+#include "train/device/memory_watch.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
@@ -69,6 +71,8 @@ struct DataParallel::Impl {
   void update(const train::ReducedStep& step, double learning_rate);
   void look_at(const torch::Tensor& loss);
   void shrink_part_of(int rank);
+  void begin_to_move_state();
+  void move_state();
 
   const std::shared_ptr<GroupState> group;
   const Options options;
@@ -82,6 +86,7 @@ struct DataParallel::Impl {
   train::LossScale loss_scale;
   double most_units = 0;              ///< of all ranks in one step so far, of which the loss scale makes a mean
   std::optional<double> loss_factor;  ///< of all backward passes of the step under way
+  bool moves_state = false;           ///< to where it is updated faster
   bool begun = false, given_up = false;
   bool expects_backward = false;        ///< after begin(), which was told of losses
   unsigned misuse = 0;                  ///< StepStatus, of the losses of the step under way
@@ -128,8 +133,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                   .collectives = collectives.collectives.get(),
                                   .norms = norms.exchange(),
                                   .before_wait = [this] {
-                                    if (computing_since_s != kNever_s)
-                                      parts.computed(monotonic_s() - computing_since_s);
+                                    if (computing_since_s != kNever_s) parts.updated(monotonic_s() - computing_since_s);
                                   }};
   // Between devices they would be added up in 16 bits, too.
   if (options.gradients == Precision::bf16 && communicator().size() > 1 && !collectives.collectives)
@@ -145,6 +149,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
     give_own_memory(moved);
     throw;
   }
+  begin_to_move_state();
   module = ModuleWatch(std::move(view));
 }
 
@@ -202,6 +207,8 @@ void DataParallel::Impl::look_at(const torch::Tensor& loss) {
 /// The time ends here that this rank computed: what follows waits for others.
 train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
+  if (moves_state && !group->ops.is_synchronous())
+    if (const auto use = train::memory_in_use(group->ops.device())) parts.needed(use->reserved_peak);
   if (loss.defined()) look_at(loss);
   if (expects_backward && !engine->any_ready() && !misuse)
     misuse = loss.defined() && !loss.requires_grad() ? train::kDetached : train::kNoBackward;
@@ -214,7 +221,7 @@ train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   train::ReducedStep step = or_raise(std::move(reduced));
   parts.waited(engine->wait_s());
   parts.learn(step.totals);
-  if (step.totals.any_status()) return step;
+  if (step.totals.any_status() & ~unsigned(train::kMoving)) return step;
   loss_scale.update(step.finite);
   most_units = std::max(most_units, step.totals.weight);
   return step;
@@ -233,6 +240,30 @@ void DataParallel::Impl::shrink_part_of(int rank) {
   if (communicator().rank() == 0) shares = parts.shrink(rank);
   or_raise(communicator().broadcast(std::as_writable_bytes(std::span(shares)), 0, train::label::kShares));
   parts.take(std::move(shares));
+}
+
+/// Collective. Where the program leaves it open who owns what, as it leaves the parts of a batch.
+void DataParallel::Impl::begin_to_move_state() {
+  moves_state = communicator().size() > 1 && options.shares.empty() && options.state_shares.empty();
+  if (!moves_state) return;
+  const std::vector<double> memory =
+      or_raise(train::gather_all(communicator(), group->ops.memory_bytes(), train::label::kMemory));
+  const train::FlatLayout& layout = engine->flat().layout();
+  std::vector<balance::StateOwner> owners;
+  std::vector<double> owned;
+  for (int rank = 0; rank < communicator().size(); ++rank) {
+    owners.push_back({.memory_bytes = memory[size_t(rank)]});
+    owned.push_back(double(layout.owned(rank)) / double(layout.count()));
+  }
+  if (communicator().rank() == 0) parts.move_state(std::move(owners), engine->state_needs(), std::move(owned));
+}
+
+/// Collective, after a step.
+void DataParallel::Impl::move_state() {
+  std::vector<double> owned(size_t(communicator().size()));
+  if (communicator().rank() == 0) owned = parts.next_state();
+  or_raise(communicator().broadcast(std::as_writable_bytes(std::span(owned)), 0, train::label::kShares));
+  if (!or_raise(engine->divide(owned))) parts.keep_state();
 }
 
 DataParallel::DataParallel(const Group& group, torch::nn::Module& module, const Options& options)
@@ -292,6 +323,7 @@ Step DataParallel::step(double learning_rate, const torch::Tensor& loss) {
     step.skipped = why_skipped(reduced);
     if (const int rank = reduced.totals.first_with(train::kOutOfMemory); rank >= 0) impl().shrink_part_of(rank);
   }
+  if (reduced.totals.status[0] & train::kMoving) impl().move_state();
   impl().computing_since_s = kNever_s;
   return step;
 }

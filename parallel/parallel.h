@@ -159,7 +159,8 @@ struct Options {
   /// Above 1: a part of a batch is a whole number of so many samples, except for the last part. A rank that computes
   /// them one after another (see accumulate()) gives batch norm the same number of samples on all ranks.
   int64_t micro_batch = 1;
-  /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices.
+  /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices; where `shares` are empty,
+  /// too, it moves to where steps have shown that it is updated faster, as far as there is room.
   std::vector<double> state_shares;
   /// This rank keeps the optimizer's state in memory of the host, whose CPU updates the parameters: for a model that
   /// has no room on its device otherwise. A change of parameters after the first step is not seen there.

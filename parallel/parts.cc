@@ -70,8 +70,12 @@ Part Parts::mine_of(const std::vector<int>& parts, int64_t batch) const {
 }
 
 train::StepReport Parts::report(double weight) {
-  train::StepReport report{
-      .weight = weight, .compute_s = std::exchange(compute_s_, 0), .wait_s = std::exchange(wait_s_, 0)};
+  train::StepReport report{.weight = weight,
+                           .status = next_state_.empty() ? 0 : unsigned(train::kMoving),
+                           .compute_s = std::exchange(compute_s_, 0),
+                           .wait_s = std::exchange(wait_s_, 0),
+                           .update_s = std::exchange(update_s_, 0),
+                           .memory_bytes = memory_bytes_};
   report.global_batch = double(std::exchange(batch_, 0));
   if (balancer_ && rank_ == 0) report.next_shares = balancer_->shares();
   return report;
@@ -80,9 +84,15 @@ train::StepReport Parts::report(double weight) {
 void Parts::learn(const train::StepTotals& totals) {
   ++steps_;
   if (!balancer_) return;
-  if (rank_ == 0 && last_parts_ == balancer_->shares()) balancer_->observe(steps_, totals.compute_s);
+  std::vector<double> parts_s;  // without the update, which does not go by samples
+  for (size_t rank = 0; rank < totals.compute_s.size(); ++rank)
+    parts_s.push_back(totals.compute_s[rank] - totals.update_s[rank]);
+  if (rank_ == 0 && last_parts_ == balancer_->shares()) balancer_->observe(steps_, parts_s);
   last_parts_ = std::exchange(parts_, {});
   shares_ = totals.next_shares;
+  if (!moves_ || !next_state_.empty()) return;
+  if (auto parts = moves_->observe({totals.update_s, totals.memory_bytes, totals.compute_s[0] + totals.wait_s[0]}))
+    next_state_ = std::move(*parts);
 }
 
 std::vector<int> Parts::shrink(int rank) {
@@ -94,6 +104,11 @@ std::vector<int> Parts::shrink(int rank) {
 void Parts::take(std::vector<int> shares) {
   shares_ = std::move(shares);
   last_parts_.clear();
+}
+
+void Parts::move_state(std::vector<balance::StateOwner> owners, const balance::StateBytes& bytes,
+                       std::vector<double> parts) {
+  moves_.emplace(std::move(owners), bytes, std::move(parts));
 }
 
 }  // namespace remuda::parallel

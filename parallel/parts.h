@@ -1,13 +1,17 @@
-// Parts: which samples of each batch are whose, in fixed proportions or by measured speed.
+// Parts: which samples of each batch are whose, in fixed proportions or by measured speed, and who owns which part of
+// the optimizer's state.
 //
-// Rank 0 decides (balance::Balancer); its decision comes to all with the reports of a step, and holds from the next.
+// Rank 0 decides (balance::Balancer, balance::StateMoves); its decision comes to all with the reports of a step.
+// Samples hold from the next step on; state moves after the step, by a call that all ranks make.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "balance/balancer.h"
+#include "balance/state_moves.h"
 #include "base/result.h"
 #include "parallel/parallel.h"
 #include "train/step_report.h"
@@ -32,9 +36,12 @@ class Parts {
 
   /// What this rank reports to the others with the step that begins.
   train::StepReport report(double weight);
-  /// Seconds that this rank computed in the step under way.
+  /// Seconds that this rank computed in the step under way; and those of its update.
   void computed(double seconds) { compute_s_ += seconds; }
+  void updated(double seconds) { compute_s_ += seconds, update_s_ = seconds; }
   void waited(double seconds) { wait_s_ += seconds; }
+  /// Bytes of this rank's device that steps have needed so far.
+  void needed(double bytes) { memory_bytes_ = bytes; }
 
   /// From the reports of all ranks.
   void learn(const train::StepTotals& totals);
@@ -42,6 +49,13 @@ class Parts {
   /// ranks, which take() it.
   std::vector<int> shrink(int rank);
   void take(std::vector<int> shares);
+
+  /// Rank 0: from now on state goes where it is updated faster.
+  void move_state(std::vector<balance::StateOwner> owners, const balance::StateBytes& bytes, std::vector<double> parts);
+  /// Rank 0, after a step whose reports have said that state moves: the parts that ranks are to own.
+  std::vector<double> next_state() { return std::exchange(next_state_, {}); }
+  /// They could not be had: state stays where it is.
+  void keep_state() { moves_.reset(); }
 
   int steps() const { return steps_; }
   bool in_use() const { return balancer_.has_value(); }
@@ -60,7 +74,9 @@ class Parts {
   std::vector<int> shares_;      ///< in force, in micro-batches, as the two below
   std::vector<int> parts_;       ///< of the step under way
   std::vector<int> last_parts_;  ///< of the step before, whose times come with the next reports
-  double compute_s_ = 0, wait_s_ = 0;
+  std::optional<balance::StateMoves> moves_;
+  std::vector<double> next_state_;  ///< empty: it stays
+  double compute_s_ = 0, update_s_ = 0, wait_s_ = 0, memory_bytes_ = 0;
   int64_t batch_ = 0;  ///< of the step under way; 0 where next() was not called for it
   int steps_ = 0;
 };

@@ -197,6 +197,10 @@ Json device_json(const DeviceReport& device, int micro_batch) {
             {"oom_evaluations", int64_t(device.oom_evaluations)},
             {"memory", memory_json(device, micro_batch)}};
   if (!device.alone_measurements.empty()) json["alone_samples_per_s"] = device.alone_samples_per_s();
+  if (device.alone_part.seconds(1) > 0)
+    json["alone_step"] = {{"fixed_s", device.alone_part.fixed_s},
+                          {"per_sample_s", device.alone_part.per_sample_s},
+                          {"update_s", device.alone_update_s}};
   if (device.unregistered.bytes > 0)
     json["unregistered"] = {{"bytes", device.unregistered.bytes}, {"why", device.unregistered.why.data()}};
   return json;

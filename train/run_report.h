@@ -61,6 +61,8 @@ struct DeviceReport : OwnTotals {
   job::DeviceSpec device;
   torch::ScalarType precision = torch::kFloat;  ///< what it computed in
   std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
+  balance::CostLine alone_part;            ///< of those before training: what a part of the batch took, without
+  double alone_update_s = 0;               ///< the update of all parameters. 0: not known
   double share = 0;                        ///< of the global batch, at the end
   double state_share = 0;                  ///< of the parameters, those that it owns
   int pieces = 1;                          ///< in which it computed its part of a step, at the end

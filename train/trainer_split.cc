@@ -10,20 +10,6 @@
 #include "train/trainer.h"
 
 namespace remuda::train {
-namespace {
-
-/// Of the memory that is free beside a device's part, what more state may take: what a step takes is an estimate.
-constexpr double kUsableByState = 0.9;
-
-/// State goes where there is room for it beside the samples, in one piece; what a device owns already may stay.
-double most_state(const balance::SplitDevice& device, int share, double owned, double state_bytes) {
-  if (device.room_bytes <= 0 || state_bytes <= 0) return 1;
-  const double step_bytes = std::max(device.least_bytes, device.fixed_bytes + device.sample_bytes * share);
-  const double free_bytes = device.room_bytes - device.held_bytes - step_bytes;
-  return std::max(owned, std::clamp(kUsableByState * free_bytes / state_bytes, 0.0, 1.0));
-}
-
-}  // namespace
 
 /// Collective. What is known of each rank's device, the same on all.
 Result<void> Trainer::gather_measures(const AloneCosts& costs, const KeptBalance* kept) {
@@ -34,9 +20,12 @@ Result<void> Trainer::gather_measures(const AloneCosts& costs, const KeptBalance
   REMUDA_ASSIGN(const std::vector<OwnMeasures> all, gather_all(communicator_, mine, label::kNeeds));
   const std::vector<double> parts = owned_parts();
   measured_.clear();
-  for (int rank = 0; rank < communicator_.size(); ++rank)
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
     measured_.push_back(measured(all[rank], alone_[rank], parts[rank], memory_.needs()[rank],
                                  parallel_->state_needs().owned, job_.devices[rank].slowdown));
+    report_.devices[rank].alone_part = measured_.back().compute;
+    report_.devices[rank].alone_update_s = measured_.back().update_s;
+  }
   return {};
 }
 
@@ -59,11 +48,7 @@ bool Trainer::may_move_state() const {
 /// The devices as the law sees them, their shares as the policy `auto` may choose them.
 std::vector<balance::SplitDevice> Trainer::devices_to_split() const {
   std::vector<balance::SplitDevice> devices = balance::split_devices(measured_, job::roles_of(job_));
-  const std::vector<double> owned = owned_parts();
-  for (size_t i = 0; i < devices.size(); ++i) {
-    devices[i].most_state = most_state(devices[i], shares_[i], owned[i], parallel_->state_needs().owned);
-    devices[i].samples = balancer_.bounds_in_samples()[i];
-  }
+  for (size_t i = 0; i < devices.size(); ++i) devices[i].samples = balancer_.bounds_in_samples()[i];
   return devices;
 }
 
@@ -72,8 +57,8 @@ balance::SplitTask Trainer::task_to_split() const {
 }
 
 /// Collective, before there is state. Gives it to those that update it fastest, where that makes a step much shorter.
-/// False where it stays as it is, as with a split that was given: that is for the same bits each time, and a norm of all
-/// gradients is rounded by who owns what.
+/// False where it stays as it is, as with a split that was given: that is for the same bits each time, and a norm of
+/// all gradients is rounded by who owns what.
 Result<bool> Trainer::divide_by_speed() {
   if (job_.balance.policy != balance::BalancePolicy::automatic || !may_move_state() || report_.stopped) return false;
   std::vector<double> parts(size_t(communicator_.size()), 0);
