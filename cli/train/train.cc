@@ -57,7 +57,8 @@ std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
 
 Result<void> print_plan(const CheckedRun& run, const std::string& reason) {
   const job::TrainJob& job = run.job.job;
-  TrainPlan plan = make_plan(job, run.inventory, known_speeds(job, run.inventory), known_memory(job, run.inventory));
+  TrainPlan plan = make_plan(job, run.inventory, known_speeds(job, run.inventory), known_memory(job, run.inventory),
+                             known_costs(job, run.inventory));
   if (depends_on_libtorch(job, run.inventory)) plan.worker = worker_abilities();
   REMUDA_TRY(check_precision(job, run.inventory, plan));
   fmt::print("{} would train on {}:\n{}", job.model.name.empty() ? job.model.path : job.model.name, run.inventory.host,

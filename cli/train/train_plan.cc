@@ -8,6 +8,7 @@
 #include <set>
 
 #include "balance/shares.h"
+#include "balance/split.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
@@ -100,6 +101,34 @@ void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) 
   plan.samples_per_s = job.train.global_batch / step_s;
   plan.speed_reason = "the speeds that earlier runs measured of each device alone";
   if (shares_devices(job)) plan.speed_reason += "; ranks that share one slow each other, which is not in it";
+}
+
+/// By the law, where it is the run that decides, and all that it goes by is known.
+std::optional<balance::Split> split_by_law(const job::TrainJob& job,
+                                           const std::vector<std::optional<StepCost>>& costs) {
+  const bool decides = job.balance.policy == balance::BalancePolicy::automatic && job.balance.state_shares.empty();
+  const bool knows_all = costs.size() == job.devices.size() &&
+                         std::ranges::all_of(costs, [](const auto& cost) { return cost.has_value(); });
+  if (!decides || !knows_all || has_roles(job) || job.memory.parameters == job::Held::sharded) return std::nullopt;
+  std::vector<balance::SplitDevice> devices;
+  for (const auto& cost : costs)
+    devices.push_back({.compute = cost->part, .samples = {0, job.train.global_batch}, .update_s = cost->update_s});
+  return balance::best_split(devices, {.batch = job.train.global_batch, .unit = std::max(1, job.train.micro_batch)});
+}
+
+void plan_by_law(const job::TrainJob& job, const balance::Split& split, TrainPlan& plan) {
+  const double batch = job.train.global_batch;
+  plan.shares.clear();
+  for (const int share : split.shares) plan.shares.push_back(share / batch);
+  plan.shares_reason = "the shortest step, by what earlier runs of this job measured of each device alone";
+  plan.state_shares = split.state;
+  plan.step_s = split.step_s;
+  plan.samples_per_s = batch / split.step_s;
+  plan.speed_reason = fmt::format(
+      "{:.3g} s for the longest part and {:.3g} s for the longest update, by what earlier runs measured of each device "
+      "alone; what they exchange is not in it",
+      split.part_s, split.update_s);
+  if (shares_devices(job)) plan.speed_reason += ", nor that ranks on one device slow each other";
 }
 
 std::string line(const char* name, const std::string& value, const std::string& reason) {
@@ -263,12 +292,17 @@ std::string precision_reason(const job::TrainJob& job, const TrainPlan& plan, co
 }  // namespace
 
 TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds,
-                    const std::vector<std::optional<StepMemory>>& memory) {
+                    const std::vector<std::optional<StepMemory>>& memory,
+                    const std::vector<std::optional<StepCost>>& costs) {
   TrainPlan plan;
-  plan_shares(job, inventory, speeds, plan);
-  round_to_micro_batches(job, plan);
-  if (has_roles(job)) plan.shares_reason += "; devices that have another role than to compute take no samples";
-  plan_step(job, speeds, plan);
+  if (const auto split = split_by_law(job, costs)) {
+    plan_by_law(job, *split, plan);
+  } else {
+    plan_shares(job, inventory, speeds, plan);
+    round_to_micro_batches(job, plan);
+    if (has_roles(job)) plan.shares_reason += "; devices that have another role than to compute take no samples";
+    plan_step(job, speeds, plan);
+  }
   plan_memory(job, inventory, memory, plan);
   return plan;
 }
@@ -323,6 +357,12 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   std::string text = table.text(kPlanWidth) + "\n";
   text += line("devices", "", devices_reason);
   text += line("shares", "", plan.shares_reason);
+  if (!plan.state_shares.empty() && job.devices.size() > 1) {
+    std::vector<std::string> parts;
+    for (size_t rank = 0; rank < names.size(); ++rank)
+      parts.push_back(fmt::format("{} {:.1f} %", names[rank], 100 * plan.state_shares[rank]));
+    text += line("state", fmt::format("{}", fmt::join(parts, ", ")), "of the parameters, that each updates for all");
+  }
   text += role_lines(job);
   const std::string step =
       plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
@@ -343,6 +383,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
 
 Json to_json(const TrainPlan& plan) {
   Json json{{"shares", plan.shares}, {"reason", plan.speed_reason}};
+  if (!plan.state_shares.empty()) json["state_shares"] = plan.state_shares;
   if (plan.step_s) json["step_s"] = *plan.step_s;
   if (plan.samples_per_s) json["samples_per_s"] = *plan.samples_per_s;
   return json;

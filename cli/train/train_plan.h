@@ -22,6 +22,7 @@ struct PlannedMemory {
 struct TrainPlan {
   std::vector<double> shares;  ///< of the global batch, one per device
   std::string shares_reason;
+  std::vector<double> state_shares;  ///< parts of the parameters that each owns; empty: not known
   std::optional<double> samples_per_s, step_s;
   std::string speed_reason;                          ///< where these are from, or why they are not known
   std::vector<std::optional<PlannedMemory>> memory;  ///< one per device; nothing where no run has measured it
@@ -30,10 +31,12 @@ struct TrainPlan {
 };
 
 /// `speeds`: samples per second of this very job on each device, where an earlier run measured them; `memory`: what a
-/// step took of it. Pure.
+/// step took of it; `costs`: and of each device. Where these are all known, and the split is the run's own, it is the
+/// one of the law (balance/split.h). Pure.
 TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory,
                     const std::vector<std::optional<double>>& speeds,
-                    const std::vector<std::optional<StepMemory>>& memory = {});
+                    const std::vector<std::optional<StepMemory>>& memory = {},
+                    const std::vector<std::optional<StepCost>>& costs = {});
 
 /// Whether what CPUs will compute in depends on the worker program's libtorch.
 bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory);

@@ -55,6 +55,30 @@ TEST(TrainPlan, FollowsTheSpeedsThatWereMeasured) {
   EXPECT_THAT(plan.samples_per_s, Optional(DoubleEq(400)));
 }
 
+/// 64 samples of 1 and of 3 ms, updates of 10 and of 30 ms: 48 and 16, and 3/4 and 1/4 of the state.
+TEST(TrainPlan, SharesSamplesAndStateOutByTheLawOfTheRun) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"cpu:0"}});
+  job.train.global_batch = 64;
+  const StepCost fast{{0, 1e-3}, 10e-3}, slow{{0, 3e-3}, 30e-3};
+  const auto plan = [&] { return make_plan(job, lab(), {500.0, 100.0}, {}, {fast, slow}); };
+  EXPECT_THAT(plan().shares, ElementsAre(DoubleEq(0.75), DoubleEq(0.25)));
+  EXPECT_THAT(plan().state_shares, ElementsAre(DoubleEq(0.75), DoubleEq(0.25)));
+  EXPECT_NEAR(plan().step_s.value(), 48e-3 + 7.5e-3, 1e-12);
+  EXPECT_NEAR(plan().samples_per_s.value(), 64 / 55.5e-3, 1e-6);
+  EXPECT_EQ(to_json(plan())["state_shares"], Json({0.75, 0.25}));
+  const std::string text = plan_text(job, lab(), plan(), "");
+  EXPECT_THAT(text, HasSubstr("state gpu:0 75.0 %, cpu:0 25.0 %: of the parameters, that each updates"));
+  EXPECT_THAT(text, HasSubstr("0.048 s for the longest part and 0.0075 s for the longest update"));
+  job.train.micro_batch = 16;
+  EXPECT_THAT(plan().shares, ElementsAre(DoubleEq(0.75), DoubleEq(0.25))) << "whole ones";
+  job.balance.state_shares = {1, 1};
+  EXPECT_THAT(plan().state_shares, testing::IsEmpty()) << "the job gives them";
+  job.balance = {.policy = balance::BalancePolicy::even};
+  EXPECT_THAT(plan().shares, ElementsAre(DoubleEq(0.5), DoubleEq(0.5)));
+  EXPECT_THAT(make_plan(job_on({{"gpu:0"}, {"cpu:0"}}), lab(), {300.0, 100.0}, {}, {fast, std::nullopt}).state_shares,
+              testing::IsEmpty());
+}
+
 TEST(TrainPlan, DevicesOfOtherRolesTakeNoSamples) {
   using balance::Role;
   job::TrainJob job =
@@ -328,6 +352,27 @@ TEST_F(TrainSpeeds, HaveTheMemoryOfARunOnTheSameDevices) {
   divided.balance.state_shares = {3, 1};
   EXPECT_FALSE(known_memory(divided, lab()).at(0)) << "holds another part of the optimizer's state";
   EXPECT_FALSE(known_memory(job_on({{"gpu:0"}}), lab()).at(0)) << "holds all of it";
+}
+
+TEST_F(TrainSpeeds, HaveWhatAStepTookOfEachDevice) {
+  const job::TrainJob job = job_on({{"gpu:0"}, {"cpu:0"}});
+  Json measured = report();
+  const Json step{{"fixed_s", 0.001}, {"per_sample_s", 0.002}, {"update_s", 0.03}};
+  measured["devices"][0]["alone_step"] = step;
+  measured["devices"][1].update({{"alone_samples_per_s", 9}, {"alone_step", {{"per_sample_s", 0.1}, {"update_s", 0}}}});
+  ASSERT_TRUE(keep_speeds(measured, job, lab()));
+  const auto known = known_costs(job, lab());
+  ASSERT_TRUE(known.at(0));
+  EXPECT_EQ(known[0]->part.fixed_s, 0.001);
+  EXPECT_EQ(known[0]->part.per_sample_s, 0.002);
+  EXPECT_EQ(known[0]->update_s, 0.03);
+  EXPECT_FALSE(known.at(1)) << "its update is not known";
+  for (const Json& wrong :
+       {Json(), Json("fast"), Json{{"fixed_s", 1}}, Json::parse(R"({"per_sample_s": 1e999})", nullptr, false)}) {
+    measured["devices"][0]["alone_step"] = wrong;
+    ASSERT_TRUE(keep_speeds(measured, job, lab()));
+    EXPECT_FALSE(known_costs(job, lab()).at(0)) << to_line(wrong);
+  }
 }
 
 TEST_F(TrainSpeeds, OfRanksThatShareADeviceAreTheirOwn) {

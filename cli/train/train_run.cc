@@ -178,7 +178,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
     workers.claim_fd = run.claim->fd();
   }
   run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory),
-                       known_memory(run.job.job, run.inventory));
+                       known_memory(run.job.job, run.inventory), known_costs(run.job.job, run.inventory));
   REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
   return run;
 }

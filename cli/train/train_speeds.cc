@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 #include <unistd.h>
@@ -63,7 +64,8 @@ std::optional<std::string> path_of_speeds() {
   return folder ? std::optional(*folder + "/train-speeds.json") : std::nullopt;
 }
 
-/// {"version": 1, "speeds": {KEY: {"samples_per_s": ..., "time_s": ...}}}; empty where there is no file.
+/// {"version": 1, "speeds": {KEY: {"samples_per_s": ..., "time_s": ..., "step"?, "memory"?}}}; empty where there is no
+/// file.
 Result<Json> read_speeds(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return Json::object();
   REMUDA_ASSIGN(const std::string text, read_text(path));
@@ -133,6 +135,19 @@ std::vector<std::optional<StepMemory>> known_memory(const job::TrainJob& job, co
   return known;
 }
 
+std::vector<std::optional<StepCost>> known_costs(const job::TrainJob& job, const Inventory& inventory) {
+  std::vector<std::optional<StepCost>> known;
+  for (const Json& kept : kept_of(job, inventory)) {
+    const Json step = kept.is_object() ? kept.value("step", Json()) : Json();
+    const StepCost cost{{std::max(0.0, workers::number_field(step, "fixed_s")),
+                         std::max(0.0, workers::number_field(step, "per_sample_s"))},
+                        workers::number_field(step, "update_s")};
+    const bool is_known = std::isnormal(cost.part.seconds(1)) && std::isnormal(cost.update_s) && cost.update_s > 0;
+    known.push_back(is_known ? std::optional(cost) : std::nullopt);
+  }
+  return known;
+}
+
 Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inventory& inventory) {
   const auto path = path_of_speeds();
   if (!path) return {};
@@ -142,6 +157,7 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
     const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
     if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
     Json& kept = speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
+    if (Json step = devices[rank].value("alone_step", Json()); step.is_object()) kept["step"] = std::move(step);
     if (Json memory = memory_in(devices[rank], report, job); !memory.is_null()) kept["memory"] = std::move(memory);
   }
   forget_oldest(speeds);
