@@ -221,6 +221,26 @@ class Lane(Scratch):
         self.train("gpt")
         self.assertEqual((self.folder / "calls").read_text().count("--quiet"), 1)
 
+    def test_what_failed_is_still_wrong_on_the_next_call(self):
+        self.program("remuda", "case $2 in --help-keys) echo train.precision; exit ;; esac; case $* in *=fp32*) echo lost; exit 1 ;; esac; "
+                     '[ -e fast ] || sleep 9; echo {} >"$5"')
+        self.assertEqual(self.train("--limit", "1.5", "pair")[0], 1)
+        (self.folder / "fast").touch()
+        lost = "cpu:0 and cpu:1, fp32: failed: lost"
+        for _ in range(2):  # what was left, and then nothing
+            status, printed = self.train("pair")
+            self.assertEqual((status, self.saved()["pair"]["wrong"]), (1, [lost]))
+            self.assertIn(lost, printed)
+            self.assertIn(f"* pair: {lost}", (self.folder / "out/gpu.md").read_text())
+        self.assertIn("pair: done before", printed)
+        self.assertEqual((self.folder / "calls").read_text().count("train.precision=fp32"), 1)
+
+    def test_a_run_that_was_not_done_in_time_does_not_keep_others_from_their_turn(self):
+        self.program("remuda", 'case $* in *--help-keys) echo train.precision; exit ;; *=fp32*) sleep 9 ;; esac; echo {} >"$5"')
+        for _ in range(2):
+            self.train("--limit", "1.5", "pair")
+        self.assertEqual(list(self.saved()["pair"]["runs"]), ["cpu:0 and cpu:1, auto"])
+
     def test_two_ranks_are_compared_with_one_of_an_earlier_stage(self):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; loss=2.5; grep -q slowdown $2 && loss=2.6; '
                      'echo "{\\"loss_per_epoch\\": [$loss]}" >"$5"')
@@ -255,8 +275,18 @@ class Lane(Scratch):
         found = self.switches(switches.Switch("train.other", ("a", "b")))
         self.assertEqual(found["wrong"], ["train.other=b: failed: no such value"])
 
+    def test_a_switch_that_failed_is_still_wrong_on_the_next_call(self):
+        self.program("remuda", self.SPEEDS % 1)
+        with mock.patch.object(switches, "SWITCHES", [switches.Switch("train.other", ("a", "b"))]):
+            self.train("switches")
+            saved = self.saved()
+            saved["switches"]["done"] = False
+            (self.folder / "out/results.json").write_text(json.dumps(saved))
+            self.assertEqual(self.train("switches")[0], 1)
+        self.assertEqual(self.saved()["switches"]["wrong"], ["train.other=b: failed: no such value"])
+
     def test_what_was_done_on_other_devices_does_not_count(self):
-        self.program("remuda", 'case $2 in --help-keys) ;; *) echo {} >"$5" ;; esac')
+        self.program("remuda", 'case $2 in --help-keys) ;; *) echo \'{"loss_per_epoch": [2]}\' >"$5" ;; esac')
         self.train("gpt", devices="cpu:0,cpu:1")
         self.assertEqual(self.train("gpt", devices="cpu:0,cpu:1")[1], "gpt: done before\n")
         self.assertIn("cpu:2 and cpu:3", self.train("gpt", devices="cpu:2,cpu:3")[1])

@@ -157,7 +157,8 @@ def main(arguments: list[str]) -> int:
         if options.again or results.stages.get(name, {}).get("devices") != options.devices:
             results.stages.pop(name, None)
         if results.stages.get(name, {}).get("done") and name not in ALWAYS:
-            print(f"{name}: done before")
+            print("\n  ".join([f"{name}: done before", *results.stages[name]["wrong"]]))
+            wrong += len(results.stages[name]["wrong"])
             continue
         print(f"{name}:", flush=True)
         do, limit_s = STAGES[name]

@@ -48,7 +48,7 @@ class Stage:
 
     def wrong(self, sentence: str) -> None:
         print(f"  {sentence}", flush=True)
-        self.found["wrong"].append(sentence)
+        self.keep("wrong", [*self.found["wrong"], sentence])
 
     def keep(self, key: str, value) -> None:
         self.found[key] = value

@@ -58,7 +58,7 @@ def summary(key: str, entry: dict) -> list[str]:
     """A row of a table: the switch, where it was tried, samples/s each way, and how many times as fast the second is."""
     medians = [statistics.median(speeds) for value in entry["values"] if (speeds := entry["speeds"].get(value))]
     cells = [f"{value}: {speed:.0f}" for value, speed in zip(entry["values"], medians)]
-    ratio = f"{medians[1] / medians[0]:.2f}" if len(medians) == 2 else entry.get("failed", "not measured")
+    ratio = f"{medians[1] / medians[0]:.2f}" if len(medians) == 2 else entry.get("failed") or entry.get("refused") or "not measured"
     return [key, f"{entry['model']}, {entry['on']}", *(cells + ["", ""])[:2], ratio]
 
 
@@ -72,7 +72,7 @@ def measure(stage: Stage) -> None:
                 continue
             for value in switch.values:
                 speeds = entry["speeds"].setdefault(value, [])
-                if len(speeds) > turn or entry.get("failed") or stage.left_s() <= 0:
+                if len(speeds) > turn or entry.keys() & {"failed", "refused"} or stage.left_s() <= 0:
                     continue
                 report = one(stage, switch, value)
                 if stage.left_s() <= 0 and "failed" in report:
@@ -80,11 +80,12 @@ def measure(stage: Stage) -> None:
                 if "samples_per_s" in report:
                     speeds.append(report["samples_per_s"])
                 else:
-                    entry["failed"] = f"{value}: {training.words(report)}"
-                    say = stage.wrong if "failed" in report else lambda sentence: print(f"  {sentence}", flush=True)
-                    say(f"{switch.key}={entry['failed']}")
+                    entry["refused" if "refused" in report else "failed"] = f"{value}: {training.words(report)}"
                 stage.keep("switches", found)
     for switch in SWITCHES:
-        if found[switch.key]["speeds"] and not found[switch.key].get("failed"):
-            print("  " + ", ".join(summary(switch.key, found[switch.key])), flush=True)
+        entry = found[switch.key]
+        if "failed" in entry:
+            stage.wrong(f"{switch.key}={entry['failed']}")
+        elif entry["speeds"]:
+            print("  " + ", ".join(summary(switch.key, entry)), flush=True)
     stage.keep("switches", found)

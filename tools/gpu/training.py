@@ -190,24 +190,35 @@ def prepare(stage: Stage, model: str) -> pathlib.Path:
     return job
 
 
+def what_is_wrong(run: Run, found: dict, alone: dict) -> str | None:
+    if "failed" in found or ("refused" in found and not run.may_be_refused()):
+        return words(found)
+    return learned_otherwise(found, alone) if run.slowed else None
+
+
 def measure(stage: Stage, model: str, name: str) -> None:
+    """Makes the runs that are not kept yet, and judges all that are."""
     job = prepare(stage, model)
-    done = stage.found.get("runs", {})
     planned = runs(*stage.devices, knows_precision(stage))
-    for run in planned[name]:
-        if run.name in done or stage.left_s() <= 0:
-            continue
-        with MemoryWatch() as watch:
-            found = (loop if run.plain else train)(stage, job, run)
-        if watch.taken() is not None:
-            found["memory_taken_bytes"] = watch.taken()
-        if stage.left_s() <= 0 and "failed" in found:
-            break  # for lack of time: it is tried again
-        stage.keep("runs", stage.found.get("runs", {}) | {run.name: found})
-        if "failed" in found or ("refused" in found and not run.may_be_refused()):
-            stage.wrong(f"{run.name}: {words(found)}")
-        elif run.slowed and (difference := learned_otherwise(found, one_rank(stage, model, planned["alone"][0].name))):
-            stage.wrong(f"{run.name}: {difference}")
+    late = stage.found.get("late", [])  # what did not end in a stage's whole time: others go first
+    has_run = False
+    for run in sorted(planned[name], key=lambda run: run.name in late):
+        if run.name not in stage.found.get("runs", {}):
+            if stage.left_s() <= 0:
+                continue
+            with MemoryWatch() as watch:
+                found = (loop if run.plain else train)(stage, job, run)
+            if watch.taken() is not None:
+                found["memory_taken_bytes"] = watch.taken()
+            if stage.left_s() <= 0 and "failed" in found:  # for lack of time: it is tried again
+                if not has_run:
+                    stage.keep("late", [*late, run.name])
+                continue
+            has_run = True
+            stage.keep("runs", stage.found.get("runs", {}) | {run.name: found})
+        found = stage.found["runs"][run.name]
+        if sentence := what_is_wrong(run, found, one_rank(stage, model, planned["alone"][0].name)):
+            stage.wrong(f"{run.name}: {sentence}")
         else:
             print(f"  {run.name}: {words(found)}", flush=True)
 
