@@ -16,6 +16,7 @@ import unittest
 from unittest import mock
 
 import lane
+import measured
 import page
 import readings
 import switches
@@ -208,6 +209,31 @@ class Lane(Scratch):
         status, printed = self.train("gpt")
         self.assertEqual(status, 1)
         self.assertEqual(self.saved()["gpt"]["wrong"][:2], ["cpu:0: failed: exit status 1", "cpu:0 and cpu:1: refused: no device"])
+
+    def test_a_training_that_did_not_end_well_is_a_failure_whatever_it_reports(self):
+        for report, status, why in (('"not_finite": "the loss is nan"', 1, "the loss is nan"), ('"not_finite": "nan"', 0, "nan"),
+                                    ('"unwritten": [{"output": "trace", "why": "it is full"}]', 1, "trace: it is full"),
+                                    ('"loss": 1', 1, "exit status 1")):
+            self.program("remuda", "case $2 in --help-keys) echo train.tf32; exit ;; esac; "
+                         'echo \'{"samples_per_s": 45, %s}\' >"$5"; exit %s' % (report, status))
+            self.assertEqual(self.train("pair", "--again")[0], 1)
+            self.assertEqual(self.saved()["pair"]["wrong"], [f"cpu:0 and cpu:1: failed: {why}"])
+            self.assertNotIn("samples_per_s", self.saved()["pair"]["runs"]["cpu:0 and cpu:1"])
+            self.assertIn(f"failed: {why} |", (self.folder / "out/gpu.md").read_text())
+            found = self.switches(switches.Switch("train.tf32"))
+            self.assertEqual(found["switches"]["train.tf32"].get("failed"), f"off: failed: {why}")
+
+    def test_a_report_that_was_not_written_to_its_end_is_a_failure(self):
+        self.program("remuda", 'case $2 in --help-keys) exit ;; esac; echo \'{"samples_per_s": 4\' >"$5"; echo killed; exit 137')
+        self.assertEqual(self.train("pair")[0], 1)
+        self.assertEqual(self.saved()["pair"]["wrong"], ["cpu:0 and cpu:1: failed: killed"])
+
+    def test_a_plain_loop_that_learned_nothing_is_a_failure(self):
+        (self.folder / "loop.py").write_text('print(\'{"samples_per_s": 50, "loss": NaN}\')\n')
+        stage = mock.Mock(out=self.folder, run=lambda *command, **_: measured.run(list(command), 60))
+        with mock.patch.object(training, "LOOP", self.folder / "loop.py"):
+            found = training.loop(stage, self.folder / "job.toml", training.Run("plain loop, fp16", ["gpu:0"], "fp16", plain=True))
+        self.assertEqual(found, {"failed": "its loss is nan"})
 
     def test_runs_that_were_done_are_not_repeated(self):
         self.program("remuda", 'case $2 in --help-keys) ;; *) echo \'{"samples_per_s": 45, "loss_per_epoch": [2]}\' >"$5" ;; esac')

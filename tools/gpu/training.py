@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 import sys
 import threading
@@ -147,15 +148,35 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     for setting in run.settings:
         command += ["--set", setting]
     status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
-    if report.exists():
-        return json.loads(report.read_text()) | ({"exit_status": status} if status else {})
-    return {"refused" if status == 2 else "failed": printed.strip()[-2000:] or f"exit status {status}"}
+    found = read_report(report)
+    why = why_useless(found or {})
+    if status == 0 and found is not None and not why:
+        return found
+    sentence = why or printed.strip()[-2000:] or (f"exit status {status}" if status else "there is no report")
+    return {"refused" if status == 2 and found is None else "failed": sentence}
+
+
+def read_report(file: pathlib.Path) -> dict | None:
+    """Nothing where it is not there, or not to its end."""
+    try:
+        return json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def why_useless(report: dict) -> str:
+    """What a report says of a run that has learned nothing, or not written what it should: docs/run-report.md."""
+    unwritten = [f"{one['output']}: {one['why']}" for one in report.get("unwritten", [])]
+    return report.get("not_finite") or "; ".join(unwritten)
 
 
 def loop(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     command = [sys.executable, LOOP, job, size_of(run.devices), run.precision]
     status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
-    return json_in(printed) if status == 0 else {"failed": printed.strip()[-2000:] or f"exit status {status}"}
+    if status != 0:
+        return {"failed": printed.strip()[-2000:] or f"exit status {status}"}
+    found = json_in(printed)
+    return found if math.isfinite(found["loss"]) else {"failed": f"its loss is {found['loss']}"}
 
 
 def knows_precision(stage: Stage) -> bool:
