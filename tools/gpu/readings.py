@@ -2,8 +2,13 @@
 
 import csv
 import io
+import math
 import shutil
-import subprocess
+
+import measured
+
+ANSWERS_WITHIN_S = 20  # some need seconds for each GPU
+hangs = False  # a driver in trouble may let no program that asks it end
 
 # The vendor's column, remuda's reading, its factor, and how far apart two readings of a running machine may be.
 COLUMNS = [
@@ -22,15 +27,22 @@ COLUMNS = [
 
 
 def query(columns: str) -> str | None:
-    """The vendor's answer, a line per GPU; nothing where its program is missing or fails."""
-    if not shutil.which("nvidia-smi"):
+    """The vendor's answer, a line per GPU; nothing where its program is missing or fails, or knows no GPU."""
+    global hangs
+    if hangs or not shutil.which("nvidia-smi"):
         return None
-    command = ["nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader,nounits"]
+    status, answer = measured.run(["nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader,nounits"], ANSWERS_WITHIN_S)
+    hangs = status == measured.TIME_IS_OVER
+    return answer if status == 0 and not answer.startswith("No devices") else None
+
+
+def number(answer: str) -> float | None:
+    """A number that the vendor's program gives; nothing for [N/A], [Insufficient Permissions] and the like."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except subprocess.TimeoutExpired:
+        found = float(answer)
+    except ValueError:
         return None
-    return done.stdout if done.returncode == 0 else None
+    return found if math.isfinite(found) else None
 
 
 def vendors_readings() -> str | None:
@@ -51,6 +63,8 @@ def differences(smi: str, inventory: dict) -> list[str]:
     devices = {device.get("uuid"): device for device in inventory["devices"] if device["kind"] == "gpu"}
     found = []
     for row in csv.reader(io.StringIO(smi), skipinitialspace=True):
+        if len(row) != len(COLUMNS):
+            continue  # a warning, perhaps
         uuid = row[0]
         if uuid not in devices:
             found.append(f"{uuid} is missing from remuda's list")
@@ -66,4 +80,5 @@ def differences(smi: str, inventory: dict) -> list[str]:
 def agree(ours, theirs: str, factor: float, tolerance: float) -> bool:
     if isinstance(ours, str):
         return ours == theirs
-    return abs(ours * factor - float(theirs)) <= tolerance
+    count = number(theirs)
+    return count is not None and abs(ours * factor - count) <= tolerance

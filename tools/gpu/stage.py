@@ -10,6 +10,7 @@ import re
 import time
 
 from measured import run
+from recipe import Failed
 
 
 class NoGpu(Exception):
@@ -65,6 +66,9 @@ class Stage:
         return printed + (f"exit status {status}\n" if status else "")
 
     def program(self, name: str) -> pathlib.Path:
+        """Where a program is; Failed where it is not."""
+        if not (self.bin / name).exists():
+            raise Failed(f"there is no {self.bin / name}")
         return self.bin / name
 
 

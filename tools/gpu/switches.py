@@ -41,10 +41,6 @@ def ranks(stage: Stage, on: str) -> list[str]:
     return {"alone": [first], "pair": [first, second], "twice": [first, first]}[on]
 
 
-def known(stage: Stage, switch: Switch) -> bool:
-    return switch.key in stage.output(stage.program("remuda"), "train", "--help-keys")
-
-
 def one(stage: Stage, switch: Switch, value: str) -> dict:
     """One training with the key set so."""
     setting = f"{switch.key}={value}"
@@ -63,12 +59,13 @@ def summary(key: str, entry: dict) -> list[str]:
 
 
 def measure(stage: Stage) -> None:
+    keys = training.job_keys(stage)
     found: dict[str, dict] = stage.found.get("switches", {})
     for turn in range(TURNS):  # all of them once, before any of them again
         for switch in SWITCHES:
             entry = found.setdefault(switch.key, {"on": switch.on, "model": switch.model, "values": list(switch.values), "speeds": {}})
-            if entry.get("unknown") or (turn == 0 and not known(stage, switch)):
-                entry["unknown"] = True
+            entry["unknown"] = switch.key not in keys
+            if entry["unknown"]:
                 continue
             for value in switch.values:
                 speeds = entry["speeds"].setdefault(value, [])

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import readings
+from recipe import Failed
 from stage import NoGpu, Stage, json_in
 
 LOOP = pathlib.Path(__file__).parent / "loop.py"
@@ -99,8 +100,9 @@ class MemoryWatch:
 
     @staticmethod
     def used() -> int | None:
-        answer = readings.query("memory.used")
-        return int(answer.split()[0]) * 2**20 if answer else None
+        first, *_ = (readings.query("memory.used") or "").splitlines() or [""]
+        count = readings.number(first)
+        return None if count is None else int(count) * 2**20
 
     def watch(self) -> None:
         while self.before is not None and not self.ended.wait(SAMPLE_EVERY_S):
@@ -179,8 +181,12 @@ def loop(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     return found if math.isfinite(found["loss"]) else {"failed": f"its loss is {found['loss']}"}
 
 
-def knows_precision(stage: Stage) -> bool:
-    return "train.precision" in stage.output(stage.program("remuda"), "train", "--help-keys")
+def job_keys(stage: Stage) -> str:
+    """What the program says of the keys of a job file."""
+    status, printed = stage.run(stage.program("remuda"), "train", "--help-keys")
+    if status != 0:
+        raise Failed(f"remuda train --help-keys ended with {status}: {printed.strip()[-2000:]}")
+    return printed
 
 
 def words(found: dict) -> str:
@@ -220,7 +226,7 @@ def what_is_wrong(run: Run, found: dict, alone: dict) -> str | None:
 def measure(stage: Stage, model: str, name: str) -> None:
     """Makes the runs that are not kept yet, and judges all that are."""
     job = prepare(stage, model)
-    planned = runs(*stage.devices, knows_precision(stage))
+    planned = runs(*stage.devices, "train.precision" in job_keys(stage))
     late = stage.found.get("late", [])  # what did not end in a stage's whole time: others go first
     has_run = False
     for run in sorted(planned[name], key=lambda run: run.name in late):
