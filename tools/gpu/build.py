@@ -79,12 +79,15 @@ def check_c_library(files: list[pathlib.Path]) -> None:
         raise Failed(f"the C library here is glibc {here}; what was packed needs {needed} or a newer one")
 
 
-def sources_key(words: list, pack: pathlib.Path) -> str:
-    """Stands for all that objects are made of: how the compiler is called, the packed headers, and every source of this checkout."""
+def sources_key(words: list, pack: pathlib.Path, out: pathlib.Path) -> str:
+    """Stands for all that objects are made of: how the compiler is called, the packed headers, and every source of this checkout.
+
+    What is built into `out` is no source.
+    """
     key = hashlib.sha256(repr(words).encode())
     for folder in [pack / "include", *sorted(path for path in ROOT.iterdir() if path.name != "build" and path.is_dir())]:
         for file in sorted(folder.rglob("*")):
-            if file.suffix in {".cc", ".h", ".hpp"}:
+            if file.suffix in {".cc", ".h", ".hpp"} and not file.is_relative_to(out):
                 key.update(file.read_bytes())
     return key.hexdigest()
 
@@ -119,7 +122,7 @@ class Build:
         self.cpu_s: dict[str, float] = {}
 
     def key(self) -> str:
-        return sources_key([self.compiler, self.torch_flags, self.places, self.optimise, self.what], self.pack)
+        return sources_key([self.compiler, self.torch_flags, self.places, self.optimise, self.what], self.pack, self.out)
 
     def call(self, words: list, output: pathlib.Path) -> None:
         """Makes one call, unless its output is there; the output appears whole or not at all."""
@@ -217,6 +220,8 @@ def build(pack: pathlib.Path, out: pathlib.Path, left_s: Callable[[], float], op
 
     Nothing is done where they are there, made of the same; else gives what it measured.
     """
+    if not (pack / recipe.FILE).exists():
+        raise Failed(f"there is no pack in {pack}")
     this = Build(pack, out, left_s, find_torch(), optimise)
     check_c_library([*(pack / "bin").iterdir(), *missing_libraries(pack / "lib")])
     key, start = this.key(), time.monotonic()

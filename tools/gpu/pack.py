@@ -150,6 +150,7 @@ def clear(folder: pathlib.Path) -> None:
 def fill(folder: pathlib.Path, build: pathlib.Path, programs: list[str]) -> list[str]:
     """Writes all but the list; gives the packages whose headers are in it."""
     compiler, what = compiler_of(build), recipe.read(build, programs)
+    what.save(folder / recipe.FILE)  # first: it marks a pack, also one that is not whole
     build_here(build, [*what.finished, *what.packed])
     for file in what.packed:
         (folder / "built" / file).parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +164,6 @@ def fill(folder: pathlib.Path, build: pathlib.Path, programs: list[str]) -> list
     for name, words in what.finished.items():
         finish(name, words, compiler, build, folder / "bin")
         brought.add_loaded(folder / "bin" / name)
-    what.save(folder / recipe.FILE)
     pack_data(folder / "data")
     (folder / "env").write_text(ENV)
     return headers
@@ -171,6 +171,7 @@ def fill(folder: pathlib.Path, build: pathlib.Path, programs: list[str]) -> list
 
 def make(folder: pathlib.Path, build: pathlib.Path) -> dict:
     """Fills `folder`; gives what stands in its list."""
+    folder = folder.resolve()
     if folder.exists():
         clear(folder)
     folder.mkdir(parents=True)

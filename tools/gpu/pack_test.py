@@ -221,6 +221,20 @@ class Building(Scratch):
             self.build()
         self.assertEqual(self.answer(), 30)
 
+    def test_what_is_built_in_the_checkout_is_no_source_of_it(self):
+        words, out = ["c++"], self.source / "results"
+        before = build.sources_key(words, self.pack, out)
+        (out / "build").mkdir(parents=True)
+        (out / "build/unit.cc").touch()
+        self.assertEqual(build.sources_key(words, self.pack, out), before)
+        (self.source / "t/new.h").write_text("int f();\n")
+        self.assertNotEqual(build.sources_key(words, self.pack, out), before)
+
+    def test_a_pack_that_is_not_there_is_said(self):
+        with self.assertRaisesRegex(recipe.Failed, "there is no pack in .*nowhere"):
+            self.pack = self.folder / "nowhere"
+            self.build()
+
     def test_batches_are_of_one_size_and_the_largest_go_first(self):
         for name, size in (("a", 10), ("b", 10), ("c", 500), ("d", 10)):
             (self.source / f"t/{name}.cc").write_text("/" * size)
@@ -295,6 +309,34 @@ class Pack(Scratch):
         (earlier / recipe.FILE).write_text(json.dumps({}))
         pack.clear(earlier)
         self.assertFalse(earlier.exists())
+
+    def make(self, folder: pathlib.Path, fail: bool = False) -> None:
+        """Makes a pack of nothing, and may fail after its recipe was read."""
+        def build_here(*_) -> None:
+            if fail:
+                raise recipe.Failed("the build failed")
+
+        with (mock.patch.object(pack, "compiler_of"), mock.patch.object(recipe, "read", lambda *_: recipe.Recipe()),
+              mock.patch.object(pack, "build_here", build_here), mock.patch.object(pack, "packages_of_headers", lambda *_: []),
+              mock.patch.object(pack, "pack_data")):
+            pack.make(folder, self.folder)
+
+    def test_a_pack_that_was_cut_off_is_made_anew(self):
+        folder = self.folder / "pack"
+        with self.assertRaisesRegex(recipe.Failed, "the build failed"):
+            self.make(folder, fail=True)
+        (folder / "built").mkdir()
+        self.make(folder)
+        self.assertFalse((folder / "built").exists())
+        self.assertTrue((folder / "list.json").exists())
+
+    def test_a_link_to_a_pack_is_followed(self):
+        link, folder = self.folder / "link", self.folder / "pack"
+        link.symlink_to(folder)
+        for _ in range(2):
+            self.make(link)
+            self.assertTrue((folder / "list.json").exists())
+        self.assertTrue(link.is_symlink())
 
     def test_env_names_the_folder_it_stands_in(self):
         (self.folder / "env").write_text(pack.ENV)
