@@ -52,9 +52,12 @@ def units(what: Recipe, batch: int) -> list[Unit]:
     return sorted(found, key=Unit.bytes, reverse=True)
 
 
-def find_torch() -> dict[str, str]:
+def find_torch(limit_s: float) -> dict[str, str]:
     """Where the PyTorch of this machine's python3 is, or else Debian's libtorch-dev, as words of a call."""
-    found = subprocess.run([sys.executable, TOOLS / "python_torch.py"], capture_output=True, text=True, check=False)
+    try:
+        found = subprocess.run([sys.executable, TOOLS / "python_torch.py"], capture_output=True, text=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{sys.executable} did not import torch within {limit_s:.0f} s") from error
     if found.returncode == 0:
         folder = pathlib.Path(found.stdout.strip())
         includes = [folder / "include", folder / "include/torch/csrc/api/include"]
@@ -222,7 +225,7 @@ def build(pack: pathlib.Path, out: pathlib.Path, left_s: Callable[[], float], op
     """
     if not (pack / recipe.FILE).exists():
         raise Failed(f"there is no pack in {pack}")
-    this = Build(pack, out, left_s, find_torch(), optimise)
+    this = Build(pack, out, left_s, find_torch(max(left_s(), 1)), optimise)
     check_c_library([*(pack / "bin").iterdir(), *missing_libraries(pack / "lib")])
     key, start = this.key(), time.monotonic()
     whole = key + contents_key(pack)

@@ -187,6 +187,28 @@ class Lane(OverPrograms):
         self.assertEqual(status, 1)
         self.assertIn("gpu_facts ended with -11: lost", printed)
 
+    def test_a_stage_that_breaks_does_not_take_others_with_it(self):
+        self.program("remuda", "echo '{'")  # is no JSON
+        self.assertEqual(self.run_lane("see", "facts")[0], 1)
+        self.assertIn("JSONDecodeError", self.saved()["see"]["wrong"][0])
+        self.assertFalse(self.saved()["see"].get("done"))
+        self.assertEqual(self.saved()["facts"]["facts"], FACTS)
+
+    def test_a_page_that_cannot_be_written_does_not_end_the_stages(self):
+        (self.folder / "inventory.json").write_text(json.dumps({"devices": [device()]}))
+        (self.folder / "page.md").mkdir()
+        status, printed = self.run_lane("see", "facts", smi=ROW)
+        self.assertEqual(status, 1)
+        self.assertIn("the page cannot be made: IsADirectoryError", printed)
+        self.assertEqual(self.saved()["facts"]["facts"], FACTS)
+
+    def test_programs_have_a_place_for_scratch_files(self):
+        self.program("remuda", "echo at ${TMPDIR:-/tmp}")
+        for access, place in ((True, "/tmp"), (False, self.folder / "out")):
+            with mock.patch.object(os, "access", lambda *_, found=access: found):
+                self.run_lane("links", "--again")
+            self.assertEqual(self.saved()["links"]["shown"]["remuda bench links"], f"at {place}\n")
+
     def test_links_that_cannot_be_measured_are_a_failure(self):
         self.program("remuda", "echo no device; exit 1")
         self.assertEqual(self.run_lane("links")[0], 1)

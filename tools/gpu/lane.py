@@ -25,6 +25,7 @@ import os
 import pathlib
 import signal
 import sys
+import traceback
 
 import build
 import measured
@@ -105,6 +106,16 @@ def write_page(results: Results, out: pathlib.Path) -> bool:
     return bool(page.gpus(results.stages))
 
 
+def try_page(results: Results, out: pathlib.Path) -> int:
+    """Makes the page after a stage, which it does not spoil; 1 where it could not be made."""
+    try:
+        write_page(results, out)
+    except Exception as error:  # of whatever a stage has kept
+        print(f"  the page cannot be made: {type(error).__name__}: {error}", flush=True)
+        return 1
+    return 0
+
+
 def make_page(stage: Stage) -> None:
     if write_page(stage.results, stage.out):
         print("  docs/gpu.md is written")
@@ -154,6 +165,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    if "TMPDIR" not in os.environ and not os.access("/tmp", os.W_OK):  # programs need a place for scratch files
+        os.environ["TMPDIR"] = str(options.out)
     results = Results(options.out / "results.json")
     wrong = 0
     for name in options.stages or STAGES:
@@ -176,10 +189,12 @@ def main(arguments: list[str]) -> int:
             print(f"  no GPU here: {reason}", flush=True)
         except recipe.Failed as error:
             stage.wrong(str(error))
+        except Exception as error:  # the other stages have their turn all the same
+            traceback.print_exc()
+            stage.wrong(f"{type(error).__name__}: {error}")
         stage.found["took_s"] = round(stage.limit_s - stage.left_s(), 1)
         results.save()
-        write_page(results, options.out)
-        wrong += len(stage.found["wrong"])
+        wrong += len(stage.found["wrong"]) + try_page(results, options.out)
         if name == "build" and not stage.found.get("done"):
             break
     return 1 if wrong else 0

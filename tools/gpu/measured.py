@@ -9,6 +9,7 @@ import tempfile
 import threading
 
 TIME_IS_OVER = 124
+DIES_WITHIN_S = 5  # what waits for a driver in trouble may not die at all, and is left alone
 running: set[int] = set()  # leaders of the sessions that run now
 
 
@@ -40,22 +41,24 @@ def run_measured(command: list, limit_s: float, cwd: pathlib.Path | None = None,
                                        start_new_session=True, cwd=cwd, env=env)
         except FileNotFoundError:
             return 127, f"there is no {command[0]} here\n", 0.0
+        except OSError as error:
+            return 127, f"{command[0]} cannot be run: {error.strerror}\n", 0.0
         running.add(process.pid)
-        over = threading.Event()
+        cpu_s = 0.0
 
-        def end() -> None:
-            over.set()
+        def wait() -> None:
+            nonlocal cpu_s
+            _, status, used = os.wait4(process.pid, 0)
+            running.discard(process.pid)
+            process.returncode, cpu_s = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        waiting.join(max(limit_s, 1))
+        if over := waiting.is_alive():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-        timer = threading.Timer(max(limit_s, 1), end)
-        timer.start()
-        try:
-            _, status, used = os.wait4(process.pid, 0)
-        finally:
-            timer.cancel()
-            running.discard(process.pid)
-        process.returncode = os.waitstatus_to_exitcode(status)
+            waiting.join(DIES_WITHIN_S)
         file.seek(0)
         printed = file.read().decode(errors="replace")
-    return TIME_IS_OVER if over.is_set() else process.returncode, printed, used.ru_utime + used.ru_stime
+    return TIME_IS_OVER if over else process.returncode, printed, cpu_s

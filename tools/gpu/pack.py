@@ -112,7 +112,7 @@ def first_images(source: pathlib.Path, to: pathlib.Path, count: int) -> None:
 
 
 def pack_data(to: pathlib.Path) -> None:
-    to.mkdir()
+    to.mkdir(exist_ok=True)
     for part, count in (("train", 10000), ("t10k", 2000)):
         for kind in ("images-idx3", "labels-idx1"):
             name = f"{part}-{kind}-ubyte.gz"

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -184,7 +185,7 @@ class Building(Scratch):
         (self.source / "main.cc").write_text(text)
 
     def build(self, left_s: float = 60, answer: int = 2) -> dict | None:
-        with mock.patch.object(build, "find_torch", lambda: {"TORCH": "/nowhere", "TORCH_FLAGS": f"-DANSWER={answer}"}):
+        with mock.patch.object(build, "find_torch", lambda _: {"TORCH": "/nowhere", "TORCH_FLAGS": f"-DANSWER={answer}"}):
             return build.build(self.pack, self.folder, lambda: left_s)
 
     def answer(self) -> int:
@@ -230,6 +231,13 @@ class Building(Scratch):
         (self.source / "t/new.h").write_text("int f();\n")
         self.assertNotEqual(build.sources_key(words, self.pack, out), before)
 
+    def test_a_python_that_does_not_say_where_libtorch_is(self):
+        (self.folder / "python3").write_text("#!/bin/sh\nexec sleep 60\n")
+        (self.folder / "python3").chmod(0o755)
+        with mock.patch.object(sys, "executable", str(self.folder / "python3")):
+            with self.assertRaisesRegex(recipe.Failed, "did not import torch within"):
+                build.find_torch(0.2)
+
     def test_a_pack_that_is_not_there_is_said(self):
         with self.assertRaisesRegex(recipe.Failed, "there is no pack in .*nowhere"):
             self.pack = self.folder / "nowhere"
@@ -274,6 +282,17 @@ class Measured(Scratch):
     def test_cpu_time_is_that_of_the_command_and_what_it_started(self):
         _, _, cpu_s = measured.run_measured(["bash", "-c", "bash -c 'for ((i = 0; i < 100000; i++)); do :; done'; sleep 0.1"], 60)
         self.assertGreater(cpu_s, 0.02)
+
+    def test_a_program_that_may_not_be_run(self):
+        (self.folder / "program").write_text("#!/bin/sh\n")
+        status, printed = measured.run([self.folder / "program"], 60)
+        self.assertEqual((status, printed), (127, f"{self.folder}/program cannot be run: Permission denied\n"))
+
+    def test_what_cannot_be_ended_is_not_waited_for(self):
+        with mock.patch.object(os, "killpg"), mock.patch.object(measured, "DIES_WITHIN_S", 0.1):
+            start = time.monotonic()
+            self.assertEqual(measured.run(["sleep", "5"], 1)[0], measured.TIME_IS_OVER)
+            self.assertLess(time.monotonic() - start, 4)
 
     def test_all_that_was_started_ends_with_the_time(self):
         status, printed = measured.run(["sh", "-c", "echo begun; sleep 60 & wait"], 1)

@@ -4,6 +4,7 @@ To add one, add a line to SWITCHES.
 """
 
 import dataclasses
+import pathlib
 import statistics
 
 import training
@@ -41,10 +42,9 @@ def ranks(stage: Stage, on: str) -> list[str]:
     return {"alone": [first], "pair": [first, second], "twice": [first, first]}[on]
 
 
-def one(stage: Stage, switch: Switch, value: str) -> dict:
+def one(stage: Stage, job: pathlib.Path, switch: Switch, value: str) -> dict:
     """One training with the key set so."""
     setting = f"{switch.key}={value}"
-    job = training.prepare(stage, switch.model)
     briefly = training.BRIEFLY if switch.on == "pair" else ()
     run = training.Run(setting, ranks(stage, switch.on), settings=(*briefly, setting))
     return training.train(stage, job, run)
@@ -60,6 +60,7 @@ def summary(key: str, entry: dict) -> list[str]:
 
 def measure(stage: Stage) -> None:
     keys = training.job_keys(stage)
+    jobs = {model: training.prepare(stage, model) for model in {switch.model for switch in SWITCHES if switch.key in keys}}
     found: dict[str, dict] = stage.found.get("switches", {})
     for turn in range(TURNS):  # all of them once, before any of them again
         for switch in SWITCHES:
@@ -71,7 +72,7 @@ def measure(stage: Stage) -> None:
                 speeds = entry["speeds"].setdefault(value, [])
                 if len(speeds) > turn or entry.keys() & {"failed", "refused"} or stage.left_s() <= 0:
                     continue
-                report = one(stage, switch, value)
+                report = one(stage, jobs[switch.model], switch, value)
                 if stage.left_s() <= 0 and "failed" in report:
                     break  # for lack of time: it is tried again
                 if "samples_per_s" in report:

@@ -207,9 +207,17 @@ def learned_otherwise(found: dict, alone: dict) -> str | None:
     return f"its first epoch ended with a loss of {mine:.4f}, that of one rank with {other:.4f}"
 
 
+def has_gpu(stage: Stage) -> bool:
+    """Whether the vendor's program or remuda sees one: a container may be without the former."""
+    if readings.query("name"):
+        return True
+    status, text = stage.run(stage.program("remuda"), "list", "--json")
+    return status == 0 and any(device["kind"] == "gpu" for device in json_in(text)["devices"])
+
+
 def prepare(stage: Stage, model: str) -> pathlib.Path:
     """The model's job file, without devices; NoGpu where one is asked for and there is none."""
-    if size_of(stage.devices) == "gpu" and not readings.query("name"):
+    if size_of(stage.devices) == "gpu" and not has_gpu(stage):
         raise NoGpu(f"{model} was not trained; --devices cpu:0,cpu:1 tries the stage on CPUs")
     data = stage.pack / "data" if stage.pack else text_data(stage)
     job = stage.out / f"{model}.toml"

@@ -10,7 +10,9 @@ import unittest
 from unittest import mock
 
 import measured
+import pack
 import page
+import readings
 import switches
 import training
 from gpu_test import OverPrograms, Scratch
@@ -53,6 +55,17 @@ class Trainings(OverPrograms):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; echo \'{"samples_per_s": 4\' >"$5"; echo killed; exit 137')
         self.assertEqual(self.train("pair")[0], 1)
         self.assertEqual(self.saved()["pair"]["wrong"], ["cpu:0 and cpu:1: failed: killed"])
+
+    def test_a_gpu_is_there_that_remuda_sees_though_the_vendors_program_is_missing(self):
+        stage = mock.Mock(run=lambda *_: (0, '{"devices": [{"kind": "gpu"}]}'), devices=["gpu:0", "cpu:0"], out=self.folder, pack=self.folder)
+        with mock.patch.object(readings, "query", lambda _: None):
+            self.assertTrue(training.prepare(stage, "fashion").exists())
+
+    def test_data_that_was_cut_off_is_made_anew(self):
+        (self.folder / "data").mkdir()
+        with (mock.patch.object(pack, "first_images"), mock.patch.object(pack, "TEXTS", self.folder / "data")):
+            training.text_data(mock.Mock(out=self.folder))
+        self.assertTrue((self.folder / "data/text-test.bin").exists())
 
     def test_a_plain_loop_that_learned_nothing_is_a_failure(self):
         (self.folder / "loop.py").write_text('print(\'{"samples_per_s": 50, "loss": NaN}\')\n')
@@ -144,6 +157,12 @@ class Switches(OverPrograms):
         self.assertIn("| train.tf32 | fashion, alone | off: 100 | on: 150 | 1.50 |", text)
         self.assertIn("| train.other | fashion, twice | a: 100 |  | b: refused: no such value |", text)
         self.assertNotIn("tomorrow", text)
+
+    def test_the_vendors_program_is_asked_once_for_all_switches(self):
+        self.program("remuda", self.SPEEDS % 2)
+        with mock.patch.object(training, "prepare", mock.Mock(side_effect=training.prepare)) as prepare:
+            self.switches(switches.Switch("train.tf32"), switches.Switch("train.other"), switches.Switch("none", model="gpt"))
+        self.assertEqual(prepare.call_count, 1)
 
     def test_a_switch_with_which_training_fails_is_wrong(self):
         self.program("remuda", self.SPEEDS % 1)
