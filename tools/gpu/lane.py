@@ -17,7 +17,7 @@ again; one that was done is skipped, unless --again. Without names all stages ru
   switches  each switch of the engine both ways, in turns
   page      all of it as gpu.md; on a machine with a GPU also as docs/gpu.md. It is made anew after each stage.
 
-Exits 1 when something was found wrong, or a stage could not end.
+Exits 1 when something was found wrong, also by a stage that was done before, or a stage could not end.
 """
 
 import argparse
