@@ -156,6 +156,10 @@ Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
   bounds.high = std::clamp(most / options_.unit, 0, bounds.high);
   bounds.low = std::min(bounds.low, bounds.high);
   std::vector<int> next = split();
+  if (next.empty()) {  // those that were left out have to take part again
+    allowed_.assign(allowed_.size(), true);
+    next = split();
+  }
   if (next.empty()) {
     const std::string message = no_room(options_);
     bounds = before;
@@ -204,13 +208,14 @@ std::vector<int> Balancer::nominal() const {
   const bool fixed = options_.policy == BalancePolicy::fixed;
   const std::vector<double> weights = fixed ? options_.weights : std::vector<double>(models_.size(), 1.0);
   std::vector<int> shares = apportion(options_.global_batch, weights);
+  const std::vector<Bounds> bounds = allowed_bounds();
   std::vector<CostLine> lines;
   bool within = true;
   for (size_t i = 0; i < shares.size(); ++i) {
-    within = within && shares[i] >= options_.bounds[i].low && shares[i] <= options_.bounds[i].high;
+    within = within && shares[i] >= bounds[i].low && shares[i] <= bounds[i].high;
     lines.push_back({0, weights[i] > 0 ? 1 / weights[i] : kNever});
   }
-  return within ? shares : solve_min_max(lines, options_.global_batch, options_.bounds);
+  return within ? shares : solve_min_max(lines, options_.global_batch, bounds);
 }
 
 std::vector<Bounds> Balancer::allowed_bounds() const {

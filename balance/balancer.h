@@ -60,8 +60,8 @@ class Balancer {
   std::optional<BalanceDecision> observe(int step, std::span<const double> seconds);
 
   /// `device` cannot take more than `most` samples (it ran out of memory), which is rounded down to whole units: new
-  /// shares at once, under every policy.
-  /// Fails, and changes nothing, when the devices together no longer hold the global batch.
+  /// shares at once, under every policy. Where those that may take samples have no room for all, all may again.
+  /// Fails, and changes no bounds, when the devices together no longer hold the global batch.
   Result<BalanceDecision> limit(int step, int device, int most);
 
   /// Only these devices take samples from now on, and none is tried again that does not: new shares at once, where the
@@ -75,6 +75,8 @@ class Balancer {
   std::vector<BatchTime> known_times(int device) const;
   /// Moves since start().
   int changes() const { return changes_; }
+  /// Per device, by allow().
+  const std::vector<bool>& allowed() const { return allowed_; }
 
  private:
   bool measured(std::span<const int> shares) const;

@@ -156,6 +156,17 @@ TEST(Balancer, LimitsADeviceAtOnceUnderEveryPolicy) {
   }
 }
 
+TEST(Balancer, LetsThoseThatAreLeftOutHelpWhereTheOthersHaveNoRoom) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  ASSERT_TRUE(server.balancer.allow(5, {true, false}, "device 1 is left out"));
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(80, 0));
+  const auto decision = server.balancer.limit(7, 0, 30);
+  ASSERT_TRUE(decision);
+  EXPECT_THAT(decision->shares, ElementsAre(30, 50));
+  EXPECT_THAT(server.balancer.allowed(), ElementsAre(true, true));
+}
+
 TEST(Balancer, NeverLiftsALimit) {
   Server server = unlike();
   ASSERT_TRUE(server.balancer.start());

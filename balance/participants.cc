@@ -144,7 +144,8 @@ void Participants::retry_where_due(double now_s) {
   for (const auto& [set, split] : predicted_) {
     const auto tried = tried_.find(set);
     if (set == now_ || tried == tried_.end() || !split || split->step_s > (1 - kUntriedBetter) * now_s) continue;
-    const double lost = (kTrialSteps + kSettlingSteps) * std::max(0.0, tried->second / now_s - 1);
+    const double slower = (kTrialSteps + kSettlingSteps) * std::max(0.0, tried->second / now_s - 1);
+    const double lost = slower + 2 * move_s_ / now_s;  // there and back
     if (since_trial_ < std::max(retry_after_, lost / kTrialCost)) continue;
     tried_.erase(tried);
     retry_after_ = std::min(2 * retry_after_, kMostAgain);
@@ -179,8 +180,7 @@ ParticipantsChange Participants::change_to(const Set& set, double now_s) {
 
 /// Among the same devices.
 std::optional<ParticipantsChange> Participants::move_state(double now_s) {
-  if (!options_.task.state_given.empty() || since_change_ < kStateMovePause || since_change_ % kStateMoveEvery != 0)
-    return std::nullopt;
+  if (!options_.task.state_given.empty() || !pace_.is_due(since_change_)) return std::nullopt;
   std::vector<SplitDevice> devices = options_.devices;
   for (size_t i = 0; i < devices.size(); ++i) {
     devices[i].update_s = updates_.of(i).value_or(devices[i].update_s);
@@ -190,7 +190,7 @@ std::optional<ParticipantsChange> Participants::move_state(double now_s) {
   const auto as_it_is = predicted(devices, options_.task, shares_, options_.state);
   if (!best || !as_it_is) return std::nullopt;
   const double gain = (as_it_is->update_s - best->update_s) / now_s;
-  if (gain < kWorthMoving) return std::nullopt;
+  if (gain < kWorthMoving || !pace_.may_move(as_it_is->update_s, best->update_s)) return std::nullopt;
   options_.state = best->state;
   tried_.erase(now_);
   began_s_ = 0;
@@ -206,6 +206,19 @@ std::optional<ParticipantsChange> Participants::move_state(double now_s) {
 void Participants::keep_state(std::vector<double> state) {
   options_.state = options_.task.state_given = std::move(state);
   for (auto& [set, split] : predicted_) split = predict(set);
+}
+
+void Participants::limit(size_t device, int most, const std::vector<bool>& takes_part) {
+  Bounds& samples = options_.devices[device].samples;
+  samples.high = std::min(samples.high, most);
+  samples.low = std::min(samples.low, samples.high);
+  for (auto& [set, split] : predicted_) split = predict(set);
+  tried_.clear();
+  steps_s_.clear();
+  now_ = takes_part;
+  since_change_ = since_trial_ = 0;
+  shortest_s_ = INFINITY;
+  began_s_ = 0;
 }
 
 std::vector<LeftOut> Participants::left_out() const {

@@ -59,6 +59,10 @@ class Participants {
   std::optional<ParticipantsChange> observe(const StepSeen& step);
   /// `state` was not moved as a change says: it stays as it is from now on.
   void keep_state(std::vector<double> state);
+  /// State has been moved, which took so long: what a trial of a set costs, besides slower steps.
+  void took_move(double seconds) { move_s_ = seconds; }
+  /// A device can take no more samples than that, and these take part now (Balancer::limit()).
+  void limit(size_t device, int most, const std::vector<bool>& takes_part);
 
   std::vector<LeftOut> left_out() const;
 
@@ -83,6 +87,8 @@ class Participants {
   int since_change_ = 0, settling_ = 0;  ///< steps since the set or the state has changed; that are not looked at
   int since_trial_ = 0;                  ///< steps
   double shortest_s_ = INFINITY;         ///< step since the set or the state has changed
+  double move_s_ = 0;                    ///< of the last move of state
+  MovePace pace_;                        ///< of moves within a set
   double began_s_ = 0;                   ///< what steps took when the set was new; 0: not known yet
   double retry_after_ = 0;               ///< such steps, until a set is tried again,
   double shift_after_ = kSoonest;        ///< and until another speed of all steps makes all sets new

@@ -44,7 +44,8 @@ class SimulatedRun {
     double part_s = 0, update_s = 0;
     for (size_t i = 0; i < shares.size(); ++i) {
       const double part = shares[i] > 0 ? slower * devices_[i].compute.seconds(shares[i]) : 0;
-      const double update = slower * state[i] * devices_[i].update_s;
+      const double fixed_s = i < fixed_update_s_.size() && state[i] > 0 ? fixed_update_s_[i] : 0;
+      const double update = slower * (fixed_s + state[i] * devices_[i].update_s);
       if (parts) parts->push_back(part);
       if (updates) updates->push_back(update);
       part_s = std::max(part_s, part);
@@ -63,6 +64,11 @@ class SimulatedRun {
       const auto change = participants_->observe({shares, updates, seconds});
       if (!change) continue;
       reasons_.push_back(change->reason);
+      if (state_ != change->state) {
+        ++moves_;
+        participants_->took_move(move_s_);
+        seconds_ += move_s_;
+      }
       state_ = change->state;
       balancer_.allow(step_, change->takes_part, change->reason);
     }
@@ -89,7 +95,9 @@ class SimulatedRun {
   std::optional<Participants> participants_;
   std::vector<double> state_;
   std::vector<std::string> reasons_;
-  double seconds_ = 0;
+  std::vector<double> fixed_update_s_;  ///< of any part, besides
+  double seconds_ = 0, move_s_ = 0;
+  int moves_ = 0;
   int step_ = 0;
 };
 
@@ -113,6 +121,31 @@ TEST(Participants, AreWithoutASlowDeviceWhoseExchangeCostsMoreThanItGives) {
     EXPECT_GT(left_out[0].with_s, left_out[0].without_s);
     EXPECT_NEAR(left_out[0].without_s, run.step_s({64, 0}, {1, 0}), 1e-9);
   }
+}
+
+TEST(Participants, MoveNoStateForEverWhereUpdatesHaveAFixedPart) {
+  SimulatedRun run({{.compute = {0, 1e-4}, .update_s = 2e-3}, {.compute = {0, 1e-4}, .update_s = 2e-3}}, 64, {0, 0});
+  run.fixed_update_s_ = {1e-3, 5e-3};
+  run.run(5000);
+  EXPECT_LE(run.moves_, 8);
+  EXPECT_GT(run.state_[1], 1e-6);
+}
+
+TEST(Participants, TryOthersLessOftenWhereStateIsLongInMoving) {
+  SimulatedRun run({mlp_device(1), mlp_device(3)}, 64, {1e-3, 16e-3});
+  run.move_s_ = 50 * run.best_s();
+  run.run(10000);
+  EXPECT_LE(run.moves_ * run.move_s_, 0.02 * run.seconds_) << run.moves_ << " moves";
+  EXPECT_THAT(run.balancer_.shares(), ElementsAre(64, 0));
+}
+
+TEST(Participants, TakeInAgainWhomALimitNeeds) {
+  const std::vector<SplitDevice> devices{mlp_device(1), mlp_device(8)};
+  Participants participants({devices, {.batch = 64}, {1, 0}, {"cpu:0", "cpu:1"}});
+  participants.limit(0, 40, {true, true});
+  EXPECT_THAT(participants.left_out(), IsEmpty());
+  for (int step = 0; step < 100; ++step)
+    EXPECT_FALSE(participants.observe({{40, 24}, {16e-3, 0}, 0.1})) << "one alone has no room for the batch";
 }
 
 TEST(Participants, StayTogetherWhereThatIsFaster) {

@@ -30,16 +30,6 @@ CostLine line_with_making(const MeasuredDevice& device) {
   return line;
 }
 
-double making_s(std::span<const MeasuredDevice> devices, std::span<const Role> roles, int batch) {
-  double per_s = 0;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (roles[i] != Role::preprocess) continue;
-    if (devices[i].make_s <= 0) return 0;
-    per_s += 1 / devices[i].make_s;
-  }
-  return per_s > 0 ? batch / per_s : 0;
-}
-
 std::string role_text(std::span<const std::string> names, std::span<const Role> roles) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < names.size(); ++i)
@@ -69,6 +59,16 @@ std::string reasons(std::span<const std::string> names, std::span<const Role> ro
 }
 
 }  // namespace
+
+double making_s(std::span<const MeasuredDevice> devices, std::span<const Role> roles, int batch) {
+  double per_s = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (roles[i] != Role::preprocess) continue;
+    if (devices[i].make_s <= 0) return 0;
+    per_s += 1 / devices[i].make_s;
+  }
+  return per_s > 0 ? batch / per_s : 0;
+}
 
 std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, std::span<const Role> roles) {
   const bool is_fed = std::ranges::find(roles, Role::preprocess) != roles.end();

@@ -49,6 +49,9 @@ struct Forecast {
 /// The devices in these roles, as the law takes them.
 std::vector<SplitDevice> split_devices(std::span<const MeasuredDevice> devices, std::span<const Role> roles);
 
+/// Of the samples of a batch, by those that preprocess; 0 where none does, or that is not known.
+double making_s(std::span<const MeasuredDevice> devices, std::span<const Role> roles, int batch);
+
 /// Nothing where the batch does not fit in the memory of those that compute. A device of which no time of a batch is
 /// known takes no samples.
 std::optional<Forecast> forecast(std::span<const MeasuredDevice> devices, std::span<const Role> roles,

@@ -95,9 +95,4 @@ std::vector<SplitDevice> without(std::span<const SplitDevice> devices, size_t de
 
 inline constexpr double kStateStep = 1.0 / 32;  ///< of all state, where memory is short
 
-/// State moves between two steps: for steps that are shorter by this part, looked at every so many steps, and not
-/// sooner after another move.
-inline constexpr double kWorthMoving = 0.05;
-inline constexpr int kStateMoveEvery = 8, kStateMovePause = 24;
-
 }  // namespace remuda::balance

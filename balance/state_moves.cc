@@ -44,7 +44,7 @@ std::optional<std::vector<double>> StateMoves::observe(const StateSeen& step) {
   updates_.add(step.update_s, parts_);
   steps_s_.push_back(step.step_s);
   if (steps_s_.size() > kLastSteps) steps_s_.pop_front();
-  if (since_move_ < kStateMovePause || since_move_ % kStateMoveEvery != 0) return std::nullopt;
+  if (!pace_.is_due(since_move_)) return std::nullopt;
   for (size_t i = 0; i < owners_.size(); ++i) {
     owners_[i].update_s = updates_.of(i).value_or(owners_[i].update_s);
     const bool is_known = owners_[i].update_s > 0;
@@ -52,8 +52,8 @@ std::optional<std::vector<double>> StateMoves::observe(const StateSeen& step) {
     owners_[i].most = is_known ? most_of(i, peak_bytes_[i]) : 0;
   }
   std::vector<double> best = state_parts(owners_, bytes_);
-  const double gain_s = longest_s(owners_, parts_) - longest_s(owners_, best);
-  if (gain_s < kWorthMoving * median_of(steps_s_)) return std::nullopt;
+  const double now_s = longest_s(owners_, parts_), then_s = longest_s(owners_, best);
+  if (now_s - then_s < kWorthMoving * median_of(steps_s_) || !pace_.may_move(now_s, then_s)) return std::nullopt;
   for (size_t i = 0; i < peak_bytes_.size(); ++i)  // what it holds of the state is a part of it
     if (peak_bytes_[i] > 0) peak_bytes_[i] += (best[i] - parts_[i]) * bytes_.owned;
   updates_.clear();

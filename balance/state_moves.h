@@ -40,6 +40,7 @@ class StateMoves {
   std::vector<double> peak_bytes_;  ///< of any step
   std::deque<double> steps_s_;      ///< since the last move
   int since_move_ = 0;              ///< steps
+  MovePace pace_;
 };
 
 }  // namespace remuda::balance

@@ -16,7 +16,7 @@ constexpr StateBytes kBytes{.whole = 100, .owned = 1000};
 struct Devices {
   std::vector<double> update_s, memory_bytes, peak_bytes;
   double rest_s = 0;
-  std::vector<double> parts;
+  std::vector<double> parts, fixed_s;  ///< of each update, besides
 
   StateMoves moves() const {
     std::vector<StateOwner> owners;
@@ -28,7 +28,8 @@ struct Devices {
     StateSeen seen{{}, peak_bytes, 0};
     double longest_s = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
-      seen.update_s.push_back(parts[i] * update_s[i]);
+      const double fixed = i < fixed_s.size() && parts[i] > 0 ? fixed_s[i] : 0;
+      seen.update_s.push_back(fixed + parts[i] * update_s[i]);
       longest_s = std::max(longest_s, seen.update_s[i]);
     }
     seen.step_s = rest_s + longest_s;
@@ -56,6 +57,13 @@ TEST(StateMoves, GoOnceToWhereUpdatesAreFaster) {
   EXPECT_EQ(devices.run(moves, kStateMovePause - 1), 0) << "steps settle";
   EXPECT_EQ(devices.run(moves, 200), 1) << "then it is the best there is";
   EXPECT_THAT(devices.parts, ElementsAre(DoubleNear(30.0 / 31, 1e-9), DoubleNear(1.0 / 31, 1e-9)));
+}
+
+TEST(StateMoves, EndWhereTheyBringNothing) {
+  Devices devices{{0.002, 0.002}, {1e9, 1e9}, {0, 0}, 0.001, {0.5, 0.5}, {0.001, 0.005}};
+  StateMoves moves = devices.moves();
+  EXPECT_LE(devices.run(moves, 5000), 8);
+  EXPECT_GT(devices.parts[1], 1e-6);
 }
 
 TEST(StateMoves, AreMadeAgainWhereASpeedChanges) {

@@ -32,4 +32,13 @@ void UpdateTimes::clear() {
   for (auto& seconds : seconds_) seconds.clear();
 }
 
+bool MovePace::may_move(double longest_s, double then_s) {
+  constexpr int kLonger = 4, kLongest = 1 << 28;
+  const bool has_disappointed = before_s_ > 0 && longest_s > (before_s_ + expected_s_) / 2;
+  before_s_ = has_disappointed ? 0 : longest_s;
+  expected_s_ = then_s;
+  if (has_disappointed) pause_ = std::min(kLonger * pause_, kLongest);
+  return !has_disappointed;
+}
+
 }  // namespace remuda::balance

@@ -1,5 +1,7 @@
+// What moves of state go by. Pure. One thread at a time.
+//
 // UpdateTimes: how long each device takes to update all of the state, by what it took for the part that it owned in the
-// last steps. Pure. One thread at a time.
+// last steps. MovePace: when state may move again.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +25,26 @@ class UpdateTimes {
 
  private:
   std::vector<std::deque<double>> seconds_;  ///< of all state, per device
+};
+
+/// State moves for steps that are shorter by this part, looked at every so many steps, and not sooner after another
+/// move.
+inline constexpr double kWorthMoving = 0.05;
+inline constexpr int kStateMoveEvery = 8, kStateMovePause = 24;
+
+/// That an update takes its time in proportion to what is owned holds for large parts only: where a move did not bring
+/// half of what it was to bring, the next one has to wait four times as long.
+class MovePace {
+ public:
+  /// So many steps after the last move.
+  bool is_due(int steps) const { return steps >= pause_ && steps % kStateMoveEvery == 0; }
+  /// The longest update takes so long, and would take so much less. True: it is to be so. False: the last move did not
+  /// do what it was for.
+  bool may_move(double longest_s, double then_s);
+
+ private:
+  int pause_ = kStateMovePause;
+  double before_s_ = 0, expected_s_ = 0;  ///< of the last move: the longest update; 0: there was none
 };
 
 /// Of one value at least; the larger of two.

@@ -15,7 +15,6 @@
 #include "parallel/synchronized_norms.h"
 #include "train/agreement.h"
 #include "train/device/collectives.h"
-#include "train/device/memory_watch.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
@@ -207,8 +206,8 @@ void DataParallel::Impl::look_at(const torch::Tensor& loss) {
 /// The time ends here that this rank computed: what follows waits for others.
 train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
-  if (moves_state && !group->ops.is_synchronous())
-    if (const auto use = train::memory_in_use(group->ops.device())) parts.needed(use->reserved_peak);
+  if (moves_state && !options.optimizer_on_host && !group->ops.is_synchronous())
+    parts.needed(group->ops.memory_bytes() - group->ops.free_bytes());
   if (loss.defined()) look_at(loss);
   if (expects_backward && !engine->any_ready() && !misuse)
     misuse = loss.defined() && !loss.requires_grad() ? train::kDetached : train::kNoBackward;

@@ -40,7 +40,7 @@ class Parts {
   void computed(double seconds) { compute_s_ += seconds; }
   void updated(double seconds) { compute_s_ += seconds, update_s_ = seconds; }
   void waited(double seconds) { wait_s_ += seconds; }
-  /// Bytes of this rank's device that steps have needed so far.
+  /// Bytes of this rank's device that are in use in this step, by whom ever.
   void needed(double bytes) { memory_bytes_ = bytes; }
 
   /// From the reports of all ranks.

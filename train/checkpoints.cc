@@ -316,7 +316,14 @@ void Checkpoints::publish(checkpoint::Manifest manifest, const Pending& pending,
 /// Returns the seconds from the first copy until it was whole, or given up.
 double Checkpoints::take_published() {
   const Published published = published_.get();
-  (published.failed.empty() ? report_.written : report_.failed) += 1;
+  const bool is_again =
+      std::exchange(failed_step_, published.failed.empty() ? -1 : published.stored.step) == published.stored.step;
+  if (published.failed.empty()) {
+    ++report_.written;
+    if (is_again) --report_.failed;
+  } else if (!is_again) {
+    ++report_.failed;
+  }
   report_.why_no_last = published.failed;
   report_.last_bytes = published.bytes;
   if (published.failed.empty()) {

@@ -182,6 +182,7 @@ class Checkpoints {
   Result<std::vector<checkpoint::Stored>> left_;
   std::vector<std::string> passed_over_;  ///< what is wrong with them
   std::optional<Found> found_;            ///< to go on from; until resume()
+  int64_t failed_step_ = -1;              ///< of the one that could not be written last; -1: it was written
   std::vector<int64_t> steps_;
   int last_step_ = 0;  ///< of the last one that was begun, or gone on from
   double last_s_ = 0;  ///< when that was

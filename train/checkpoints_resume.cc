@@ -136,13 +136,14 @@ Result<void> Checkpoints::load_buffers(Arrivals& arrivals, const FlatParameters&
                                        const std::vector<double>& weights) {
   const checkpoint::Pieces& pieces = arrivals.pieces();
   const bool same = pieces.files() == size_t(communicator_.size());
+  const auto most = size_t(std::ranges::max_element(weights) - weights.begin());  // of what is no mean
   for (const NamedTensor& one : untrained(flat)) {
     const auto type = file_type(one.tensor.scalar_type());
     if (!type || one.tensor.numel() == 0) continue;
     const bool mean = !same && one.tensor.is_floating_point();
     std::vector<Arrivals::Part> parts;
     for (size_t rank = 0; rank < (mean ? pieces.files() : 1); ++rank) {
-      const size_t file = same ? size_t(communicator_.rank()) : rank;
+      const size_t file = same ? size_t(communicator_.rank()) : mean ? rank : most;
       const weights::TensorInfo* info = pieces.find(file, text_of({"buffer", one.name, 0}));
       if (!info || info->type != *type || info->bytes() != one.tensor.nbytes())
         return usage_error(fmt::format("{} lacks the buffer {}", pieces.path(file), printable(one.name)));

@@ -293,7 +293,8 @@ TEST_F(CheckpointsTest, ARunGoesOnWithoutOneThatCannotBeWritten) {
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
   EXPECT_EQ(finished.report.checkpoints.written, 0);
-  EXPECT_GE(finished.report.checkpoints.failed, kWriteTries);
+  EXPECT_GE(finished.report.checkpoints.failed, 1);
+  EXPECT_LE(finished.report.checkpoints.failed, 4) << "after steps 4, 8 and 12 and at the end, however often tried";
   ASSERT_EQ(finished.report.unwritten.size(), 1u) << "the last one";
   EXPECT_EQ(finished.report.unwritten[0].output, "checkpoint");
   EXPECT_THAT(finished.report.unwritten[0].why, ::testing::HasSubstr(job_.checkpoint.folder));
@@ -307,7 +308,7 @@ TEST_F(CheckpointsTest, TheLastOneIsTriedAgainWhereOneRankCouldNotWriteIt) {
   fs::create_directories(fs::path(folder) / checkpoint::file_of_rank(1));  // in the way of a file
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
-  EXPECT_EQ(finished.report.checkpoints.failed, 1);
+  EXPECT_EQ(finished.report.checkpoints.failed, 0);
   EXPECT_EQ(finished.report.checkpoints.written, 1) << "as nothing was left in the way of it";
   EXPECT_TRUE(finished.report.unwritten.empty());
   EXPECT_TRUE(checkpoint::verify(checkpoint::place_of(job_.checkpoint.folder, 2)));

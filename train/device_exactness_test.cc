@@ -93,6 +93,24 @@ TEST_P(DeviceExactness, BucketsMayGoFromDeviceToDevice) {
   }
 }
 
+// Also to nothing: the norm that clips is that of all gradients each time. 3e-6: three steps.
+TEST_P(DeviceExactness, OwnersMayChangeBetweenSteps) {
+  testing::use_standin_library();
+  for (int device = 0; device < testing::kStandinDevices; ++device)
+    configure_standin(device, {.pool = 3, .random_delay_s = 1e-4, .seed = unsigned(device)});
+  std::mt19937 random(37);
+  const Setting setting{{.kind = UpdateRule::Kind::adamw, .epsilon = kEpsilon}, true, 0.01};
+  const Trained expected = train_alone(GetParam(), setting, 3);
+  for (const bool by_devices : {false, true}) {
+    Division division = random_division(3, 3, random);
+    division.by_devices = by_devices;
+    division.shares_after = {{1, 0, 2}, {0, 1, 0}};
+    const Trained trained = train_divided(GetParam(), setting, division);
+    ASSERT_FALSE(trained.parameters.empty()) << "the ranks differ, or the step failed";
+    EXPECT_LT(testing::relative_error(trained.parameters, expected.parameters), 3e-6) << by_devices;
+  }
+}
+
 // The same in one call where parts are equal.
 TEST_P(DeviceExactness, PartsOfOneSizeMayGoInOneCall) {
   testing::use_standin_library();

@@ -71,7 +71,10 @@ std::string place_in(const std::vector<std::string>& lines) {
     if (place.empty()) continue;
     if (!is_marked) return place;
     const std::string code = trimmed(*(behind - 2), " \r");
-    return fmt::format("{}: {}{}", place, code.substr(0, kLongestCode), code.size() > kLongestCode ? " ..." : "");
+    if (code.size() <= kLongestCode) return fmt::format("{}: {}", place, code);
+    size_t end = kLongestCode;
+    while (end > 0 && (static_cast<unsigned char>(code[end]) & 0xc0) == 0x80) --end;  // between characters of UTF-8
+    return fmt::format("{}: {} ...", place, code.substr(0, end));
   }
   return "";
 }

@@ -159,10 +159,11 @@ Result<void> average_buffers(comm::Communicator& communicator, const std::vector
                                      label::kBufferWeights));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total == 0) return {};
+  const auto most = int(std::ranges::max_element(weights) - weights.begin());
   for (const torch::Tensor& buffer : buffers) {
     auto mine = buffer.to(torch::kCPU).contiguous();
     if (!buffer.is_floating_point()) {
-      REMUDA_TRY(communicator.broadcast(bytes_of(mine), 0, label::kBuffers));
+      REMUDA_TRY(communicator.broadcast(bytes_of(mine), most, label::kBuffers));
       buffer.copy_(mine);
       continue;
     }

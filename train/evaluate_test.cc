@@ -136,7 +136,7 @@ TEST(Evaluate, StopsInTheMiddleWhenARankIsAskedTo) {
   EXPECT_EQ(asked, 2) << "at the ranks' first meeting";
 }
 
-TEST(AverageBuffers, CountsEachRankByItsSamplesAndTakesIntegersFromRankZero) {
+TEST(AverageBuffers, CountsEachRankByItsSamplesAndTakesIntegersFromTheOneWithMost) {
   auto model_case = model_cases()[1];
   model_case.spec.norm = job::Norm::batch;
   std::vector<std::unique_ptr<Model>> models;
@@ -145,9 +145,9 @@ TEST(AverageBuffers, CountsEachRankByItsSamplesAndTakesIntegersFromRankZero) {
     const int rank = communicator.rank();
     const torch::NoGradGuard no_grad;
     for (const auto& buffer : models[size_t(rank)]->buffers()) buffer.fill_(rank == 0 ? 1 : 5);
-    ASSERT_TRUE(average_buffers(communicator, *models[size_t(rank)], rank == 0 ? 3 : 1));
+    ASSERT_TRUE(average_buffers(communicator, *models[size_t(rank)], rank == 0 ? 1 : 3));
     for (const auto& buffer : models[size_t(rank)]->buffers())
-      EXPECT_TRUE(buffer.eq(buffer.is_floating_point() ? 2 : 1).all().item<bool>()) << buffer;
+      EXPECT_TRUE(buffer.eq(buffer.is_floating_point() ? 4 : 5).all().item<bool>()) << buffer;
   });
 }
 

@@ -51,7 +51,7 @@ class ByDevices final : public BucketExchange {
     const profile::Span span("reduce_scatter", details(bucket, values.bytes.size()));
     return give(fmt::format("the sum of bucket {}", bucket), given, [&](void* stream) -> Result<void> {
       REMUDA_TRY(collectives_.reduce_scatter(values, layout.parts(bucket), stream));
-      if (own.size() > 0) add_norm(bucket, own);
+      take_norm(bucket, own);
       return {};
     });
   }
@@ -113,8 +113,12 @@ class ByDevices final : public BucketExchange {
   };
 
   /// In the stream of the sum. The norm is taken in double precision: its square stays in range for any float.
-  void add_norm(size_t bucket, comm::Chunk own) const {
+  void take_norm(size_t bucket, comm::Chunk own) const {
     torch::Tensor norm = norms_[int64_t(bucket)];
+    if (own.size() == 0) {
+      norm.zero_();  // this rank may have owned a part of it before
+      return;
+    }
     const torch::Tensor sums = flat_.gradients().device().narrow(0, int64_t(own.begin), int64_t(own.size()));
     at::linalg_vector_norm_out(norm, sums, 2, {}, false, torch::kDouble);
   }

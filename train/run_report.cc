@@ -31,6 +31,7 @@ double RunReport::efficiency() const {
 std::string RunReport::not_finite() const {
   if (steps > 0 && skipped_steps == steps)
     return fmt::format("loss or gradients were not finite in all {} steps: nothing was learned", steps);
+  if (!has_finite_weights) return "weights are not finite at the end";
   if (test && !std::isfinite(test->loss)) return fmt::format("the test loss is {:f} at the end", std::abs(test->loss));
   if (!loss_per_epoch.empty() && !std::isfinite(loss_per_epoch.back()))
     return "loss or gradients were not finite in all steps of the last epoch";

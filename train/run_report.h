@@ -192,6 +192,7 @@ struct RunReport {
 
   /// A sentence where what the run has made is of no use, as its loss is no finite number; else empty.
   std::string not_finite() const;
+  bool has_finite_weights = true;  ///< at the end
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   TimedSteps timed() const;
   /// The sum of the speeds alone, of the devices that take samples.

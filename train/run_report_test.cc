@@ -57,6 +57,9 @@ TEST(RunReport, SaysWhereWhatWasMadeIsOfNoUse) {
   report.test = Evaluation{0.4, 0.9};
   EXPECT_EQ(report.not_finite(), "");
   EXPECT_FALSE(to_json(report).contains("not_finite"));
+  report.has_finite_weights = false;
+  EXPECT_EQ(report.not_finite(), "weights are not finite at the end");
+  report.has_finite_weights = true;
   report.loss_per_epoch = {0.5, NAN};
   EXPECT_EQ(report.not_finite(), "loss or gradients were not finite in all steps of the last epoch");
   for (const double loss : {NAN, -NAN}) {

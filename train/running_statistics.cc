@@ -104,6 +104,16 @@ std::vector<torch::Tensor> RunningStatistics::joined() const {
   return all;
 }
 
+Result<bool> RunningStatistics::are_the_same(comm::Communicator& communicator) {
+  if (known_ == 0) return true;
+  read(now_);
+  int64_t count = 0;
+  for (size_t i = 0; i < known_; ++i) count += norms_[i].mean.numel() + norms_[i].variance.numel();
+  const torch::Tensor mine = host_copy(now_.statistics, now_.statistics.scalar_type()).narrow(0, 0, count);
+  REMUDA_ASSIGN(const torch::Tensor all, gather_rows(communicator, mine.contiguous()));
+  return (all == all[0]).all().item<bool>();
+}
+
 Result<void> RunningStatistics::join(comm::Communicator& communicator, const std::vector<int>& pieces) {
   if (known_ == 0) return {};
   const profile::Span span("batch norm");
@@ -123,9 +133,11 @@ Result<void> RunningStatistics::join(comm::Communicator& communicator, const std
     const bool has_counter = norms_[i].batches.defined();
     const int64_t count = norms_[i].mean.numel() + norms_[i].variance.numel();
     const int64_t counted_before = has_counter ? batches_before[counter].item<int64_t>() : 0;
-    std::vector<int64_t> counted(pieces.begin(), pieces.end());
+    std::vector<int64_t> counted(pieces.begin(), pieces.end()), by_counter(counted.size(), 0);
     for (size_t rank = 0; has_counter && rank < counted.size(); ++rank)
-      counted[rank] = batches[int64_t(rank)][counter].item<int64_t>() - counted_before;
+      by_counter[rank] = batches[int64_t(rank)][counter].item<int64_t>() - counted_before;
+    const bool has_counted = std::ranges::any_of(by_counter, [](int64_t count) { return count != 0; });
+    if (has_counted || !norms_[i].momentum) counted = by_counter;  // that of an instance norm stands still
     const OrderedWeights weights = weights_in_order(norms_[i].momentum, counted_before, counted);
     torch::Tensor sum = joined.statistics.narrow(0, at, count);
     sum.copy_(before.narrow(0, at, count) * weights.before);
@@ -134,7 +146,7 @@ Result<void> RunningStatistics::join(comm::Communicator& communicator, const std
         sum.add_(of_ranks[int64_t(rank)].narrow(0, at, count).to(torch::kDouble), weights.ranks[rank]);
     if (has_counter)
       joined.batches[counter++] =
-          torch::tensor(std::accumulate(counted.begin(), counted.end(), counted_before), torch::kLong);
+          torch::tensor(std::accumulate(by_counter.begin(), by_counter.end(), counted_before), torch::kLong);
     at += count;
   }
   write(joined);

@@ -42,10 +42,12 @@ class RunningStatistics {
   void keep();
   /// They are again as at keep(), as a step that is dropped gives them nothing.
   void restore() const;
-  /// Collective, after a step. `pieces`: what each rank has computed, which is what batch norms without a counter have
-  /// counted. Afterwards all ranks have the statistics of one device, if they had the same at keep(). Those whose
-  /// momentum is not known stay as they are.
+  /// Collective, after a step. `pieces`: what each rank has computed, which is what norms have counted that have no
+  /// counter, or one that stands still (PyTorch's instance norms). Afterwards all ranks have the statistics of one
+  /// device, if they had the same at keep(). Those whose momentum is not known stay as they are.
   Result<void> join(comm::Communicator& communicator, const std::vector<int>& pieces);
+  /// Collective: whether all ranks have the same, as join() needs them at keep().
+  Result<bool> are_the_same(comm::Communicator& communicator);
   /// What join() makes the same on all ranks.
   std::vector<torch::Tensor> joined() const;
 

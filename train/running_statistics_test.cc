@@ -24,9 +24,9 @@ torch::Tensor said(int64_t batch) {
   return (torch::arange(kChannels, torch::kDouble) + 1) * std::sin(1.3 * double(batch) + 0.2) + 2;
 }
 
-/// As PyTorch counts a batch.
-void count_batch(NormStatistics& norm, int64_t batch) {
-  if (norm.batches.defined()) norm.batches.add_(1);
+/// As PyTorch counts a batch; `moves`: the counter, which it does not for instance norm.
+void count_batch(NormStatistics& norm, int64_t batch, bool moves = true) {
+  if (norm.batches.defined() && moves) norm.batches.add_(1);
   const double part = norm.momentum ? *norm.momentum : 1 / norm.batches.item<double>();
   for (const torch::Tensor& one : {norm.mean, norm.variance})
     torch::Tensor(one).mul_(1 - part).add_(said(batch).to(one.scalar_type()), part);
@@ -77,6 +77,31 @@ TEST(RunningStatistics, AreThoseOfOneDeviceHoweverBatchesAreDivided) {
         });
       }
     }
+}
+
+TEST(RunningStatistics, WhoseCounterStandsStillCountThePieces) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
+    NormStatistics norm = statistics(0.1);
+    RunningStatistics running({norm});
+    running.keep();
+    for (int64_t batch = 0; batch < 5; ++batch)
+      if ((batch < 2) == (communicator.rank() == 0)) count_batch(norm, batch, false);
+    ASSERT_TRUE(running.join(communicator, {2, 3}));
+    EXPECT_LT((norm.mean - counted_by_one(0.1, 0, 5)).abs().max().item<double>(), 1e-6);
+    EXPECT_EQ(norm.batches.item<int64_t>(), 0);
+  });
+}
+
+TEST(RunningStatistics, AreTheSameWhereAllThatAreJoinedAre) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
+    NormStatistics unknown = statistics(0.1), norm = statistics(0.1);
+    unknown.is_known = false;
+    unknown.mean.fill_(communicator.rank());
+    RunningStatistics running({unknown, norm});
+    EXPECT_EQ(running.are_the_same(communicator), true);
+    if (communicator.rank() == 1) norm.variance[1] += 1e-6;
+    EXPECT_EQ(running.are_the_same(communicator), false);
+  });
 }
 
 TEST(RunningStatistics, OfAStepThatIsDroppedAreAsBefore) {

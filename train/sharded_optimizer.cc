@@ -63,13 +63,11 @@ Result<bool> ShardedOptimizer::divide(std::span<const double> state_shares) {
   REMUDA_CHECK(!is_arriving_ && !engine_.blocks, "all parameters are whole, and there");
   FlatLayout layout = engine_.flat.layout();
   layout.divide(state_shares);
-  if (steps() == 0) {
+  const bool is_new = steps() == 0;  // nothing is kept yet: room for one of them is enough
+  if (is_new)
     kept_ = {};
-    engine_.flat.set_owners(std::move(layout));
-    kept_ = room_for(engine_.flat.layout());
-    return true;
-  }
-  REMUDA_TRY(free_host());
+  else
+    REMUDA_TRY(free_host());
   std::optional<Kept> room;
   try {
     room = room_for(layout);
@@ -77,11 +75,15 @@ Result<bool> ShardedOptimizer::divide(std::span<const double> state_shares) {
     if (!is_out_of_memory(error)) throw;
   }
   REMUDA_ASSIGN(const std::vector<int> have_room, gather_all(engine_.communicator, room ? 1 : 0, label::kStateMove));
-  if (std::ranges::find(have_room, 0) != have_room.end()) return false;
-  REMUDA_TRY(move_to(*room, layout));
+  if (std::ranges::find(have_room, 0) != have_room.end()) {
+    room.reset();
+    if (is_new) kept_ = room_for(engine_.flat.layout());
+    return false;
+  }
+  if (!is_new) REMUDA_TRY(move_to(*room, layout));
   kept_ = std::move(*room);
   engine_.flat.set_owners(std::move(layout));
-  if (!engine_.flat.rounds()) take_over();
+  if (!is_new && !engine_.flat.rounds()) take_over();
   return true;
 }
 

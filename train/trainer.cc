@@ -57,6 +57,7 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(profile_.finish());
   report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
+  REMUDA_TRY(check_weights());
   if (report_.not_finite().empty())
     REMUDA_TRY(checkpoints_.finish(parallel_->state(), parallel_->flat(), progress()));
   else
@@ -79,6 +80,17 @@ Result<RunReport> Trainer::run() {
   if (const auto again = measure_again(report_.seconds); !again && again.error().kind != ErrorKind::lost_peer)
     return tl::unexpected(again.error());
   return report_;
+}
+
+/// Collective. A last update may have left values that no later step could show.
+Result<void> Trainer::check_weights() {
+  const torch::NoGradGuard no_grad;
+  int mine = 1;
+  for (const torch::Tensor& values : parallel_->own_values())  // by a norm, which takes no memory of the device
+    if (values.numel() > 0 && !std::isfinite(at::linalg_vector_norm(values, INFINITY).item<double>())) mine = 0;
+  REMUDA_ASSIGN(const std::vector<int> all, gather_all(communicator_, mine, label::kValues));
+  report_.has_finite_weights = std::ranges::find(all, 0) == all.end();
+  return {};
 }
 
 /// What the run was asked for, and could not leave; its outputs after the last step are still to come.
@@ -125,11 +137,11 @@ Result<void> Trainer::run_epoch(int epoch) {
     steps_made_ = report_.steps;
     REMUDA_TRY(keep_copies());
     REMUDA_TRY(checkpoints_.after_step(totals, parallel_->state(), parallel_->flat(), [this] { return progress(); }));
+    if ((totals.status[0] & kMoving) && !done()) REMUDA_TRY(move_state());
     if (report_.steps - first_step_ > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
     }
-    if (totals.status[0] & kMoving) REMUDA_TRY(move_state());
     REMUDA_TRY(profile_.end_step(mine_));
     is_interrupted_ = (totals.status[0] & kJoining) && !done();
     if (is_interrupted_) return checkpoints_.complete();

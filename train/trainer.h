@@ -130,6 +130,7 @@ class Trainer {
   unsigned moving() const;
   Result<void> move_state();
   void report_left_out();
+  Result<void> check_weights();
   Result<bool> begin_to_recompute();
   void begin_to_spill();
   Result<bool> begin_to_save_memory();
@@ -177,6 +178,7 @@ class Trainer {
   bool may_start_update(const StepTotals& totals) const;
   bool counts_in_order() const;
   Result<void> settle_statistics(bool stands, const std::vector<int>& parts);
+  Result<void> make_statistics_the_same();
   Result<void> average_statistics();
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTotals& totals);

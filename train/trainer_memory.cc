@@ -113,6 +113,7 @@ Result<void> Trainer::shrink_share(int rank) {
     return failed(fmt::format("{} in micro-batches of {} samples; use a smaller train.micro_batch", who, unit));
   if (!decision) return tl::unexpected(decision.error());
   record(*decision);
+  if (participants_) participants_->limit(size_t(rank), balancer_.bounds_in_samples()[rank].high, balancer_.allowed());
   shares_ = balancer_.shares();
   return communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares);
 }

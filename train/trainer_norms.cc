@@ -99,6 +99,14 @@ Result<void> Trainer::settle_statistics(bool stands, const std::vector<int>& par
   return {};
 }
 
+/// Collective, where a run goes on: it may have been one in which each rank had statistics of its own.
+Result<void> Trainer::make_statistics_the_same() {
+  if (!counts_in_order()) return {};
+  REMUDA_ASSIGN(const bool are_the_same, statistics_.are_the_same(communicator_));
+  if (are_the_same) return {};
+  return average_buffers(communicator_, statistics_.joined(), std::max(1.0, double(samples_since_average_)));
+}
+
 /// Collective. Of what is each rank's own, the mean of all.
 Result<void> Trainer::average_statistics() {
   std::vector<torch::Tensor> own = model_->buffers();

@@ -25,6 +25,7 @@ Result<void> Trainer::resume() {
     }
     report_compression();
   }
+  if (report_.steps > 0) REMUDA_TRY(make_statistics_the_same());
   first_step_ = steps_made_ = report_.steps;
   profile_.begin_after(first_step_);
   REMUDA_TRY(begin_copies());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "balance/role_forecast.h"
+#include "base/clock.h"
 #include "train/agreement.h"
 #include "train/labels.h"
 #include "train/role_measures.h"
@@ -53,7 +54,11 @@ std::vector<balance::SplitDevice> Trainer::devices_to_split() const {
 }
 
 balance::SplitTask Trainer::task_to_split() const {
-  return {.batch = job_.train.global_batch, .unit = share_unit(), .state = parallel_->state_needs()};
+  const int batch = job_.train.global_batch;
+  return {.batch = batch,
+          .unit = share_unit(),
+          .state = parallel_->state_needs(),
+          .making_s = balance::making_s(measured_, job::roles_of(job_), batch)};
 }
 
 /// Collective, before there is state. Gives it to those that update it fastest, where that makes a step much shorter.
@@ -116,6 +121,7 @@ unsigned Trainer::moving() const { return next_state_.empty() || done() ? 0 : un
 
 /// Collective, between two steps.
 Result<void> Trainer::move_state() {
+  const double start = monotonic_s();
   std::vector<double> parts(size_t(communicator_.size()), 0);
   if (is_first()) parts = std::exchange(next_state_, {});
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(parts)), 0, label::kShares));
@@ -131,7 +137,9 @@ Result<void> Trainer::move_state() {
   } else if (participants_) {
     participants_->keep_state(owned_parts());
   }
-  return had_buddy ? begin_copies() : Result<void>();
+  if (had_buddy) REMUDA_TRY(begin_copies());
+  if (participants_) participants_->took_move(monotonic_s() - start);
+  return {};
 }
 
 /// Rank 0, at the end: who takes no part, and what that has gained.

@@ -20,7 +20,8 @@ struct CollectivesSpeed {
 /// In bytes: latency and time of a byte as above, but no less than `least`, and no more than 256 MiB.
 double bucket_bytes_by(const CollectivesSpeed& speed, double least);
 
-/// Collective. What rank 0 measures, on all ranks: medians of a few calls of a KiB and of 16 MiB.
+/// Collective. What rank 0 measures, on all ranks: medians of a few calls of a KiB and of 16 MiB. Zeros, by which a
+/// bucket is as small as it may be, where a device has no room for these.
 Result<CollectivesSpeed> measure_collectives(comm::Communicator& communicator, comm::DeviceCollectives& collectives,
                                              const DeviceOps& ops, double timeout_s);
 

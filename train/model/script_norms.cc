@@ -73,6 +73,14 @@ torch::Tensor buffer_of(const Module& module, const std::string& name) {
   return value && value->isTensor() ? value->toTensor() : torch::Tensor();
 }
 
+/// Whether it is a module of PyTorch's own, so that its momentum is what it says: others give the word other meanings.
+bool is_of_pytorch(const Module& module) {
+  const auto name = module.type()->name();
+  const std::string text = name ? name->qualifiedName() : "";
+  return text.starts_with("__torch__.torch.nn.modules.batchnorm.") ||
+         text.starts_with("__torch__.torch.nn.modules.instancenorm.");
+}
+
 }  // namespace
 
 std::vector<NormStatistics> script_norms(const Module& model) {
@@ -84,7 +92,7 @@ std::vector<NormStatistics> script_norms(const Module& model) {
                         .batches = buffer_of(module, "num_batches_tracked"),
                         .momentum = {}};
     if (!norm.mean.defined() || !norm.variance.defined()) continue;
-    const auto own = attribute(module, "momentum");
+    const auto own = is_of_pytorch(module) ? attribute(module, "momentum") : std::nullopt;
     if (own && own->isDouble()) {
       norm.momentum = own->toDouble();
     } else if (!own || !norm.batches.defined()) {

@@ -17,12 +17,12 @@ torch::jit::Module with_buffers(const std::string& name) {
 TEST(ScriptNorms, AModulesOwnMomentumCounts) {
   torch::jit::Module model("model");
   for (const double momentum : {0.25, 0.5}) {
-    torch::jit::Module norm = with_buffers("norm");
+    torch::jit::Module norm = with_buffers("__torch__.torch.nn.modules.batchnorm.___torch_mangle_3.BatchNorm1d");
     norm.register_buffer("num_batches_tracked", torch::zeros({}, torch::kLong));
     norm.register_attribute("momentum", c10::FloatType::get(), momentum);
     model.register_module(momentum == 0.25 ? "first" : "second", norm);
   }
-  torch::jit::Module cumulative = with_buffers("cumulative");
+  torch::jit::Module cumulative = with_buffers("__torch__.torch.nn.modules.instancenorm.InstanceNorm1d");
   cumulative.register_buffer("num_batches_tracked", torch::zeros({}, torch::kLong));
   cumulative.register_attribute("momentum", c10::NoneType::get(), c10::IValue());
   model.register_module("third", cumulative);
@@ -34,6 +34,17 @@ TEST(ScriptNorms, AModulesOwnMomentumCounts) {
   EXPECT_EQ(norms[2].momentum, std::nullopt) << "all batches count the same";
   for (const NormStatistics& norm : norms) EXPECT_TRUE(norm.is_known && norm.batches.defined());
   EXPECT_TRUE(norms[1].mean.is_same(model.attr("second").toModule().attr("running_mean").toTensor()));
+}
+
+/// Keras, for one, calls what is kept of the statistics their momentum.
+TEST(ScriptNorms, WhatAnotherModuleCallsItsMomentumIsNotBelieved) {
+  torch::jit::Module norm = with_buffers("__torch__.my.BatchNorm1d");
+  norm.register_buffer("num_batches_tracked", torch::zeros({}, torch::kLong));
+  norm.register_attribute("momentum", c10::FloatType::get(), 0.9);
+  norm.define("def forward(self, x):\n  return x - self.running_mean\n");
+  const auto norms = script_norms(norm);
+  ASSERT_EQ(norms.size(), 1u);
+  EXPECT_FALSE(norms[0].is_known);
 }
 
 TEST(ScriptNorms, ElseThatOfTheProgram) {

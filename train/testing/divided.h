@@ -37,6 +37,7 @@ struct Setting {
 struct Division {
   std::vector<std::vector<int>> splits;  ///< of each step's batch
   std::vector<double> state_shares;
+  std::vector<std::vector<double>> shares_after;  ///< of the state, after the first steps; none: they stay
   int first_accelerator = 1;  ///< this rank, and every other one from it on, computes on a stand-in; the others on CPUs
   double bucket_bytes = 4096;
   std::vector<UpdatesOn> updates_on;  ///< of each rank
@@ -124,6 +125,9 @@ inline Result<ReducedStep> reduce_part(const ModelCase& model_case, Model& model
     const Batch mine = narrow(batch, first, split[size_t(rank)]);
     loss = case_loss(model_case, model, {mine.input.to(parallel.ops().device(), /*non_blocking=*/true), mine.target});
   }
+  std::vector<bool> silent;
+  for (const int part : split) silent.push_back(part == 0);
+  parallel.set_silent(silent);
   parallel.begin({.weight = loss.weight});
   if (loss.sum.defined()) loss.sum.backward();
   return parallel.reduce();
@@ -177,6 +181,8 @@ inline Trained train_divided(const ModelCase& model_case, const Setting& setting
         mine.first_gradient = whole_gradient(communicator, *parallel, model.parameters(), step.gradient_factor);
       if (!step.stands) return;  // a mutant's NaN
       ASSERT_TRUE(parallel->update(step, setting.settings()));
+      if (i >= division.shares_after.size()) continue;
+      ASSERT_EQ(parallel->divide(division.shares_after[i]), true);
     }
     mine.sent = copies_of(model.parameters());
     ASSERT_TRUE(parallel->send_unrounded());
