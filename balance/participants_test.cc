@@ -1,9 +1,11 @@
 // Runs on simulated machines whose steps take what no measurement of a device alone shows.
 #include "balance/participants.h"
 
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <random>
 
 #include "balance/balancer.h"
 
@@ -58,7 +60,9 @@ class SimulatedRun {
     for (; steps > 0; --steps, ++step_) {
       std::vector<double> parts, updates;
       const std::vector<int> shares = balancer_.shares();
-      const double seconds = step_s(shares, state_, &parts, &updates);
+      const double slower = slower_at_(step_), seconds = slower * step_s(shares, state_, &parts, &updates);
+      for (double& one : parts) one *= slower;
+      for (double& one : updates) one *= slower;
       seconds_ += seconds;
       balancer_.observe(step_, parts);
       const auto change = participants_->observe({shares, updates, seconds});
@@ -95,7 +99,8 @@ class SimulatedRun {
   std::optional<Participants> participants_;
   std::vector<double> state_;
   std::vector<std::string> reasons_;
-  std::vector<double> fixed_update_s_;  ///< of any part, besides
+  std::vector<double> fixed_update_s_;                              ///< of any part, besides
+  std::function<double(int)> slower_at_ = [](int) { return 1.0; };  ///< all devices, in this step
   double seconds_ = 0, move_s_ = 0;
   int moves_ = 0;
   int step_ = 0;
@@ -137,6 +142,19 @@ TEST(Participants, TryOthersLessOftenWhereStateIsLongInMoving) {
   run.run(10000);
   EXPECT_LE(run.moves_ * run.move_s_, 0.02 * run.seconds_) << run.moves_ << " moves";
   EXPECT_THAT(run.balancer_.shares(), ElementsAre(64, 0));
+}
+
+/// As where neighbours take a third of a machine for half a minute, again and again: that says nothing of any set.
+TEST(Participants, DoNotComeAndGoWithTheHour) {
+  SimulatedRun run({mlp_device(1), mlp_device(3)}, 64, {1e-3, 3e-3});
+  std::mt19937 random(7);
+  double slower = 1;
+  run.slower_at_ = [&](int step) {
+    if (step % 15 == 0) slower = 1 + 0.7 * double(random() % 1000) / 1000;
+    return slower;
+  };
+  run.run(3000);
+  EXPECT_LE(run.moves_, 30);
 }
 
 TEST(Participants, TakeInAgainWhomALimitNeeds) {

@@ -170,11 +170,11 @@ TEST(DataParallel, SlowerRankGetsLess) {
   });
 }
 
-/// From here on this thread's updates take 200 ns for each value besides, as those of a slow device.
+/// From here on this thread's updates take 2 us for each value besides, as those of a slow device.
 void update_slowly() {
   at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& op) {
                                if (std::string_view(op.name()) == "aten::addcdiv_" && !op.inputs().empty())
-                                 std::this_thread::sleep_for(200 * op.inputs()[0].toTensor().numel() *
+                                 std::this_thread::sleep_for(2000 * op.inputs()[0].toTensor().numel() *
                                                              std::chrono::nanoseconds(1));
                                return std::unique_ptr<at::ObserverContext>();
                              }).needsInputs(true));

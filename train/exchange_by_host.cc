@@ -46,10 +46,12 @@ class ByHost final : public BucketExchange {
       const profile::Span span("copy", of_bucket);
       REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (bucket {})", bucket), timeout_s_));
     }
-    const profile::Span span("reduce_scatter", of_bucket);
     const comm::Chunk own = layout.own(bucket, rank_);
-    REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket),
-                                            silent_));
+    if (!is_there(bucket)) {
+      const profile::Span span("reduce_scatter", of_bucket);
+      REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket),
+                                              silent_));
+    }
     square_norm_ += sum_of_squares(gradients, own);
     return {};
   }
@@ -97,6 +99,13 @@ class ByHost final : public BucketExchange {
   void set_timeout(double seconds) override { timeout_s_ = seconds; }
 
  private:
+  /// Whether the gradients of a bucket are its sum already: one rank alone computes, and owns all of it.
+  bool is_there(size_t bucket) const {
+    if (std::ranges::count(silent_, false) != 1 || &flat_.sent_gradients() != &flat_.gradients()) return false;
+    const auto speaker = std::ranges::find(silent_, false) - silent_.begin();
+    return flat_.layout().own(bucket, int(speaker)).size() == flat_.layout().bucket(bucket).size();
+  }
+
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
   FlatParameters& flat_;
