@@ -46,6 +46,13 @@ struct Target {
   std::optional<mode_t> mode;  ///< of the file that is there now
 };
 
+/// Whether `folder`, which is open, is still the one of this name.
+bool is_at(const Fd& folder, const std::string& name) {
+  struct stat open{}, named{};
+  return ::fstat(folder.get(), &open) == 0 && ::stat(name.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
 /// What a symbolic link says; nothing where `path` is none. One that a stranger has put where everybody may put files
 /// is refused, as the kernel does where it follows links itself (fs.protected_symlinks).
 Result<std::optional<fs::path>> follow(const fs::path& path) {
@@ -149,6 +156,12 @@ Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {
   return {};
 }
 
+Result<void> check_kept(int fd, std::string_view name) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return failed(fmt::format("cannot write {}: {}", name, errno_text(errno)));
+  return info.st_nlink > 0 ? Result<void>() : failed(fmt::format("cannot write {}: it was removed meanwhile", name));
+}
+
 NewFile NewFile::in(int folder, mode_t mode) {
   NewFile file(folder);
   file.fd_.reset(::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
@@ -236,6 +249,8 @@ Result<void> PendingFile::commit() {
   REMUDA_CHECK(!committed_, "commit() is called once");
   committed_ = true;
   if (failed_) return failed(fmt::format("cannot write {}: an earlier write failed", path_));
+  if (!is_at(folder_, folder_of(path_)))
+    return failed(fmt::format("cannot write {}: its folder was moved or removed meanwhile", path_));
   if (::fsync(file_.fd()) != 0 || !file_.rename_to(fs::path(path_).filename())) return unwritten(path_);
   const Fd folder(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder) ::fsync(folder.get());

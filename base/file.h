@@ -63,6 +63,9 @@ Result<std::string> read_text(const std::string& path, size_t limit = 16 << 20);
 /// Writes all bytes to a descriptor, over short writes and EINTR.
 Result<void> write_all(int fd, std::string_view bytes, std::string_view name);
 
+/// Fails where an open file has no name any more: it was removed, or its folder was, and ends with its descriptor.
+Result<void> check_kept(int fd, std::string_view name);
+
 /// A file open for writing that is not visible until it is complete. It has no name, or, where the file system has no
 /// such files (O_TMPFILE), a name that no other program uses; removed with this object. A file with such a name stays
 /// after kill -9.
@@ -105,7 +108,8 @@ class PendingFile {
   void bypass_cache();
   /// Adds to what commit() will show. What has failed once stays failed: commit() then fails, too.
   Result<void> append(std::string_view bytes);
-  /// To be called once. On failure the previous file is not changed.
+  /// To be called once. On failure the previous file is not changed. It is one, too, where the folder was moved, so
+  /// that the file would be under another path.
   Result<void> commit();
   /// append() and commit() of a file that is written in one go.
   Result<void> commit(std::string_view content);

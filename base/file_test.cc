@@ -251,6 +251,23 @@ TEST_F(PendingFileTest, AFolderThatVanishesFailsTheCommit) {
   EXPECT_EQ(done.error().kind, ErrorKind::failed);
 }
 
+TEST_F(PendingFileTest, AFolderThatMovedFailsTheCommit) {
+  for (const bool is_made_anew : {false, true}) {
+    fs::create_directory(path("out"));
+    auto file = PendingFile::create(path("out/file"));
+    ASSERT_TRUE(file);
+    fs::rename(path("out"), path("moved"));
+    if (is_made_anew) fs::create_directory(path("out"));
+    const auto done = file->commit("x");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().kind, ErrorKind::failed);
+    EXPECT_EQ(done.error().message,
+              fmt::format("cannot write {}: its folder was moved or removed meanwhile", path("out/file")));
+    EXPECT_FALSE(fs::exists(path("moved/file")) || fs::exists(path("out/file")));
+    fs::remove_all(path("out")), fs::remove_all(path("moved"));
+  }
+}
+
 TEST_F(PendingFileTest, AFailedCommitLeavesTheFolderAsItWas) {
   auto file = PendingFile::create(path("taken"));
   ASSERT_TRUE(file);
@@ -360,26 +377,6 @@ TEST_F(ReadTest, ReadsMoreThanOneBufferful) {
   const std::string large(300'000, 'x');
   put(path("large"), large);
   EXPECT_EQ(read_text(path("large")).value(), large);
-}
-
-TEST(WriteAll, SaysWhereItFailed) {
-  const Fd full(::open("/dev/full", O_WRONLY));
-  ASSERT_TRUE(full);
-  const auto done = write_all(full.get(), "x", "/dev/full");
-  ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
-}
-
-TEST(FdTest, ClosesWhatItOwnsOnce) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  Fd in(ends[0]);
-  const Fd out(ends[1]);
-  Fd other = std::move(in);
-  EXPECT_FALSE(in);  // NOLINT(bugprone-use-after-move): what is left in it is what is tested
-  EXPECT_EQ(::fcntl(other.get(), F_GETFD), 0);
-  other.reset();
-  EXPECT_EQ(::fcntl(ends[0], F_GETFD), -1);
 }
 
 TEST_F(FileTest, AScratchFileHasNoName) {

@@ -94,6 +94,15 @@ std::string printable(std::string_view text) {
   return clean;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::vector<std::string> made_distinct(std::vector<std::string> names) {
   const std::vector<std::string> given = names;
   for (auto name = given.begin(); name != given.end(); ++name)

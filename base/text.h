@@ -21,6 +21,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// ends a line or paragraph, and each byte that is not UTF-8 replaced by "?": makes untrusted text safe for a terminal.
 std::string printable(std::string_view text);
 
+/// Whether all of it is UTF-8: what is not is changed on its way through JSON, and refused by TOML.
+bool is_utf8(std::string_view text);
+
 /// Names that come several times get a number each: {"a", "b", "a"} -> {"a #1", "b", "a #2"}.
 std::vector<std::string> made_distinct(std::vector<std::string> names);
 

@@ -100,5 +100,11 @@ TEST(Printable, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(printable("\xf0\x9f\x90\x8e"), "\xf0\x9f\x90\x8e");
 }
 
+TEST(IsUtf8, RefusesWhatIsNotAndNothingElse) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\n\x1b \xc3\xa9 \xf0\x9f\x90\x8e"));
+  for (const char* wrong : {"a\xff", "\xc3", "\xed\xa0\x80 b"}) EXPECT_FALSE(is_utf8(wrong)) << wrong;
+}
+
 }  // namespace
 }  // namespace remuda

@@ -42,6 +42,9 @@ Result<void> apply_setting(const std::string& setting, toml::table& table) {
   if (key == "device" || key.starts_with("device."))
     return usage_error(fmt::format("--set {}: devices are not set this way; use --devices", key));
   if (!find_key(key) && !is_table_name(key)) return usage_error(fmt::format("--set {}: {}", key, unknown_key(key)));
+  if (!is_utf8(setting))
+    return usage_error(
+        fmt::format("--set {}: it must be UTF-8, and is {}", key, printable(setting.substr(equals + 1))));
   REMUDA_ASSIGN(toml::table parsed, parse_value(setting.substr(equals + 1), "--set " + key));
   parsed.get("value")->visit(
       [&](auto& value) { holder_of(key, table).insert_or_assign(key.substr(key.rfind('.') + 1), std::move(value)); });

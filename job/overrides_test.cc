@@ -8,6 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// The job after settings; an empty one, and a failed test, on error.
 TrainJob set(const std::string& text, std::vector<std::string> settings) {
@@ -62,6 +63,12 @@ TEST(Set, RefusesWhatIsNoSetting) {
   EXPECT_EQ(error_of(kMlpJob, {"train.epochs"}), "--set train.epochs: it must be KEY=VALUE, as in train.epochs=3");
   EXPECT_EQ(error_of(kMlpJob, {"=3"}), "--set =3: it must be KEY=VALUE, as in train.epochs=3");
   EXPECT_EQ(error_of(kMlpJob, {""}), "--set : it must be KEY=VALUE, as in train.epochs=3");
+}
+
+TEST(Set, RefusesWhatIsNoUtf8) {
+  for (const char* setting : {"output.weights=d\xff/w.safetensors", "output.weights=\"d\xff/w.safetensors\""})
+    EXPECT_THAT(error_of(kMlpJob, {setting}), StartsWith("--set output.weights: it must be UTF-8, and is "));
+  EXPECT_EQ(set(kMlpJob, {"output.weights=/d\xc3\xa9/w.safetensors"}).output.weights, "/d\xc3\xa9/w.safetensors");
 }
 
 TEST(Set, RefusesUnknownKeysWithTheNearestKnownOne) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "job/document.h"
 #include "job/names.h"
 #include "job/overrides.h"
@@ -39,7 +40,10 @@ Result<void> read_key(const Key& key, toml::node* value, const std::string& name
     return usage_error(
         fmt::format("{}: {} is {}; it must be {}", origin(*value), key.name, shown(*value), expectation(key.field)));
   if (!std::holds_alternative<PathField>(key.field)) return {};
-  make_absolute(value->as_string()->get(), name);
+  std::string& path = value->as_string()->get();
+  make_absolute(path, name);
+  if (!is_utf8(path))  // by the folder of the job file
+    return usage_error(fmt::format("{}: {} is {}; it must be UTF-8", origin(*value), key.name, path));
   store(key.field, *value, job);
   return {};
 }

@@ -23,6 +23,16 @@ TEST(ParseJob, TheSmallestJobHasTheDefaults) {
   EXPECT_EQ(parsed->job, job);
 }
 
+TEST(ParseJob, RefusesPathsThatAreNoUtf8) {
+  const std::string folder = "/jobs/d\xff/";
+  const auto relative = parse_job(kMlpJob, folder + "job.toml", {});
+  ASSERT_FALSE(relative) << "ranks would read another path";
+  EXPECT_EQ(relative.error().kind, ErrorKind::usage);
+  EXPECT_EQ(relative.error().message, folder + "job.toml:4: data.train.images is " + folder + "i; it must be UTF-8");
+  const JobOverrides absolute{.settings = {"data.train.images=/i", "data.train.labels=/l"}};
+  EXPECT_TRUE(parse_job(kMlpJob, folder + "job.toml", absolute)) << "where the file itself lies does not matter";
+}
+
 TEST(ParseJob, ReadsEveryKeyOfAnImageJob) {
   const auto parsed = parse(R"(
     [model]

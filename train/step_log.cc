@@ -96,9 +96,9 @@ void StepLog::finish() {
 
 std::vector<job::Unwritten> StepLog::unwritten() const {
   std::vector<job::Unwritten> all;
-  if (const std::string& why = step_times_.why_ended(); !why.empty()) all.push_back({"step_times", why});
-  if (tensorboard_ && !tensorboard_->why_ended().empty())
-    all.push_back(job::unwritten("tensorboard", tensorboard_->why_ended(), job_.output.tensorboard));
+  if (const std::string why = step_times_.why_ended(); !why.empty()) all.push_back({"step_times", why});
+  if (const std::string why = tensorboard_ ? tensorboard_->why_ended() : ""; !why.empty())
+    all.push_back(job::unwritten("tensorboard", why, job_.output.tensorboard));
   return all;
 }
 

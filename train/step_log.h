@@ -43,7 +43,7 @@ class StepLog {
   void evaluated(int step, const Evaluation& test);
   /// What is left of the last step.
   void finish();
-  /// Files that ended before the run did.
+  /// Files that ended before the run did, or are gone.
   std::vector<job::Unwritten> unwritten() const;
 
   const Kept& kept() const { return kept_; }

@@ -6,6 +6,11 @@
 #include "base/file.h"
 
 namespace remuda::train {
+namespace {
+
+constexpr const char* kName = "the step times";
+
+}  // namespace
 
 void StepTimesFile::begin(const job::TrainJob& job, const std::vector<std::vector<balance::BatchTime>>& alone) {
   if (!active()) return;
@@ -19,9 +24,15 @@ void StepTimesFile::begin(const job::TrainJob& job, const std::vector<std::vecto
   write(balance::step_times_line(head));
 }
 
+std::string StepTimesFile::why_ended() const {
+  if (!active()) return why_ended_;
+  const auto kept = check_kept(fd_, kName);
+  return kept ? "" : kept.error().message;
+}
+
 void StepTimesFile::write(const std::string& line) {
   if (!active()) return;
-  const auto written = write_all(fd_, line + "\n", "the step times");
+  const auto written = write_all(fd_, line + "\n", kName);
   if (written) return;
   why_ended_ = written.error().message;
   std::cerr << "the step times end here: " << why_ended_ << std::endl;

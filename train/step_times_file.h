@@ -15,8 +15,8 @@ class StepTimesFile {
   /// Writes to `fd`, a regular file that stays open; -1 writes nothing.
   explicit StepTimesFile(int fd) : fd_(fd) {}
   bool active() const { return fd_ >= 0; }
-  /// Why they ended before the run; empty: they have not.
-  const std::string& why_ended() const { return why_ended_; }
+  /// Why they ended before the run, or that their file is gone; empty: neither.
+  std::string why_ended() const;
   /// `alone`: what was measured of each device before training.
   void begin(const job::TrainJob& job, const std::vector<std::vector<balance::BatchTime>>& alone);
   void add(const balance::TimedStep& step) { write(balance::step_times_line(step)); }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
@@ -41,8 +42,19 @@ TEST(StepTimesFile, ReportsAFullDiskOnceAndGoesOn) {
   EXPECT_FALSE(times.active());
 }
 
+TEST(StepTimesFile, SaysThatItsFileIsGone) {
+  const ScratchFolder folder;
+  const Fd file(::open(folder.path("times").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  StepTimesFile times(file.get());
+  times.add(kStep);
+  EXPECT_EQ(times.why_ended(), "");
+  ASSERT_EQ(::unlink(folder.path("times").c_str()), 0);
+  EXPECT_EQ(times.why_ended(), "cannot write the step times: it was removed meanwhile");
+}
+
 TEST(StepTimesFile, WritesNothingWhenNotAskedFor) {
   StepTimesFile times(-1);
+  EXPECT_EQ(times.why_ended(), "");
   ::testing::internal::CaptureStderr();
   times.begin(one_device_job(), kAlone);
   times.add(kStep);

@@ -91,4 +91,10 @@ void TensorBoardFile::add(int64_t step, double wall_s, std::span<const Scalar> s
   file_.reset();
 }
 
+std::string TensorBoardFile::why_ended() const {
+  if (!file_) return why_ended_;
+  const auto kept = check_kept(file_.get(), path_);
+  return kept ? "" : kept.error().message;
+}
+
 }  // namespace remuda::train

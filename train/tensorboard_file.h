@@ -33,8 +33,8 @@ class TensorBoardFile {
 
   /// A write that fails ends the file and not the run: it is reported on stderr, once.
   void add(int64_t step, double wall_s, std::span<const Scalar> scalars);
-  /// Why the file ended before the run; empty: it has not.
-  const std::string& why_ended() const { return why_ended_; }
+  /// Why the file ended before the run, or that it is gone; empty: neither.
+  std::string why_ended() const;
 
  private:
   TensorBoardFile(Fd file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}

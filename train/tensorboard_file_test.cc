@@ -54,6 +54,15 @@ TEST(TensorBoardFile, EachRunHasAFileOfItsOwn) {
                                                      : tf_record(event_of(0, 1700000001, {})));
 }
 
+TEST(TensorBoardFile, SaysThatItIsGone) {
+  const ScratchFolder folder;
+  const auto file = TensorBoardFile::create(folder.path("logs"), 1700000000);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->why_ended(), "");
+  fs::remove_all(folder.path("logs"));
+  EXPECT_THAT(file->why_ended(), ::testing::EndsWith(".remuda: it was removed meanwhile"));
+}
+
 TEST(TensorBoardFile, SaysWhyAFolderCannotBeUsed) {
   const ScratchFolder folder;
   folder.write("file", "");
