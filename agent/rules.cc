@@ -70,6 +70,9 @@ Result<void> check_room(const Caller& caller, const pool::Job& asked, const pool
 Result<void> check_bounds(const pool::Job& job) {
   if (awaited_by(job).size() > kMostAwaited)
     return usage_error(fmt::format("a job waits for {} others at the most", kMostAwaited));
+  if (record_size(job) > kLargestRecord / 2)
+    return usage_error(fmt::format("the job takes {} KiB to describe, and {} KiB are the most", record_size(job) >> 10,
+                                   kLargestRecord >> 11));
   if (job.request.share < kSmallestShare)
     return usage_error(fmt::format("a part of a device is at least {}", kSmallestShare));
   return {};

@@ -71,7 +71,7 @@ class Client final : public pool::Access {
   Result<void> send(const std::string& frame, double end_s);
   Result<Answer> receive(const std::string& id, double end_s);
   Result<void> fill(double end_s);
-  Result<Page> page(Ask ask, int64_t job, double patience_s, int at_most = 0);
+  Result<Page> page(Request request, double patience_s);
   Result<pool::PoolState> read_pages(Ask ask);
   tl::unexpected<Error> lost(const std::string& why);
   void take_news();
