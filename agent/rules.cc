@@ -50,16 +50,20 @@ Result<void> check_priority(int priority) {
 
 Result<void> check_room(const Caller& caller, const pool::Job& asked, const pool::PoolState& state) {
   int own = 0, all = 0;
-  size_t bytes = record_size(asked);
+  size_t bytes = record_size(asked), awaited = awaited_by(asked).size();
   for (const pool::Job& job : state.jobs) {
     if (job.state != pool::JobState::waiting) continue;
     ++all;
     if (job.uid != caller.uid) continue;
     ++own;
     bytes += record_size(job);
+    awaited += job.after.size() + job.after_any.size();
   }
   if (own >= kMostWaitingOfUser)
     return usage_error(fmt::format("{} of your jobs wait, and no user may have more", kMostWaitingOfUser));
+  if (awaited > kMostAwaitedOfUser)
+    return usage_error(
+        fmt::format("your waiting jobs wait for {} others together, and no user's may for more", kMostAwaitedOfUser));
   if (all >= kMostWaiting) return usage_error(fmt::format("{} jobs wait, and no more are taken", kMostWaiting));
   if (bytes > kMostBytesOfUser)
     return usage_error(
