@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "agent/holds.h"
 #include "agent/record_size.h"
 
 namespace remuda::agent {
@@ -38,7 +39,7 @@ pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::Us
                 .at_end = said.at_end,
                 .mail = said.mail,
                 .why = said.why};
-  job.grace_s = std::max(0.0, said.grace_s);
+  job.grace_s = std::clamp(said.grace_s, 0.0, kLongestGrace_s);
   job.submission = request;
   return job;
 }

@@ -108,6 +108,7 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
   const pool::Job* job = state.find(id_);
   if (job) {
     time_limit_s_ = job->time_limit_s;
+    grace_s_ = job->grace_s;
     outlives_keeper_ = job->outlives_keeper;
   }
   if (job && job->state == pool::JobState::running) return claim(state);
