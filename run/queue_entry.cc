@@ -161,7 +161,7 @@ Result<QueueEntry::Step> QueueEntry::claim(const pool::PoolState& state) {
   for (const pool::Lease& lease : state.leases)
     if (lease.job == id_) devices.push_back(lease.device);
   if (const std::string why = ailment_among(devices); !why.empty()) return give_way(why);
-  auto claim = pool::Claim::take(spec_.pool, devices);
+  auto claim = pool::Claim::take(spec_.pool, devices, caretaker_.pool().others_claims());
   if (claim) {
     claim_ = std::move(*claim);
     return Step::runs;

@@ -117,6 +117,7 @@ Result<void> Client::reach() {
   hides_devices_ = greeting->hides_devices;
   keeps_daemons_ = greeting->keeps_daemons;
   policy_ = greeting->policy;
+  others_claims_ = is_of_root() ? pool::OthersClaims::mean_nothing : pool::OthersClaims::count;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }
