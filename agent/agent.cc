@@ -176,10 +176,10 @@ Result<void> run_agent(const AgentOptions& options) {
   const Limits limits = raise_limits();
   REMUDA_TRY(prepare_folder(options.socket));
   REMUDA_ASSIGN(pool::MachineView view,
-                pool::MachineView::open(options.pool,
-                                        options.live ? with_openers(options.read, options.read_policy) : options.read,
-                                        within_reason(options.read_policy), options.live,
-                                        options.live ? options.read_allocations : nullptr));
+                pool::MachineView::open(
+                    options.pool, options.live ? with_openers(options.read, options.read_policy) : options.read,
+                    within_reason(options.read_policy), options.live, options.live ? options.read_allocations : nullptr,
+                    ::geteuid() == 0 ? pool::OthersClaims::mean_nothing : pool::OthersClaims::count));
   const std::string marks = partition_marks_of(options.pool);
   Service::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/bearer.h"
+
 namespace remuda::agent {
 namespace {
 
@@ -63,11 +65,13 @@ Result<Caller> caller_of(int connection) {
     return failed(fmt::format("cannot tell who asks: {}", errno_text(errno)));
   const bool own_namespaces = shares_namespaces(peer.pid);
   const auto process = process::process_id(peer.pid);
+  const auto slice = slice_owner(read_text(fmt::format("/proc/{}/cgroup", peer.pid)).value_or(""));
   if (!process || peer.pid <= 0 || has_ended(connection))
     return usage_error("the process that connected has ended, or cannot be seen from here");
   REMUDA_ASSIGN(Caller caller, judge_caller(static_cast<int>(peer.uid), *process, own_namespaces));
   const bool is_in_reach = ::geteuid() == 0 || ::geteuid() == peer.uid;
   caller.can_be_started = is_in_reach && own_namespaces && shares_files(peer.pid);
+  caller.slice = slice;
   return caller;
 }
 

@@ -1,6 +1,8 @@
 // Caller: who is at the other end of a connection, as the kernel reports it. Nothing that the other end says is used.
 #pragma once
 
+#include <optional>
+
 #include "base/file.h"
 #include "base/result.h"
 #include "process/process_id.h"
@@ -12,6 +14,7 @@ struct Caller {
   bool is_admin = false;  ///< root of this machine
   process::ProcessId process;   ///< that made the connection
   bool can_be_started = false;  ///< what this agent starts as that user sees the machine as that process does
+  std::optional<int> slice;     ///< the user whose slice the process is in (bearer.h)
 };
 
 /// The caller of a connection that was accepted. Refuses (usage) one whose process has ended, and root of a container

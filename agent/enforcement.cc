@@ -42,8 +42,10 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
       is_guarded_by(wanted_) ? note_nodes(inventory, others) : std::vector<std::string>();
   auto done = set_guard();
   if (done && !unknown.empty())
-    done = failed(fmt::format("the driver does not report the device files of {}, which are not guarded",
-                              fmt::join(unknown, ", ")));
+    done =
+        failed(fmt::format("the driver does not report the device files of {}: nobody but root opens what may be "
+                           "theirs, and they are granted to nobody",
+                           fmt::join(unknown, ", ")));
   say_obstacle(said_of_guard_, done);
 }
 
@@ -51,6 +53,8 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
 std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, const std::vector<std::string>& others) {
   std::vector<std::string> unknown;
   labels_.clear();
+  possible_.clear();
+  unknown_.clear();
   for (const confine::DeviceNodes& device : confine::all_nodes(inventory, options_.sysfs)) {
     const Device* found = inventory.find(device.device);
     const std::string label = found ? found->label() : device.device;
@@ -60,7 +64,10 @@ std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, con
     }
     guarded_.insert(device.nodes.begin(), device.nodes.end());
     for (const DeviceNode& node : device.nodes) labels_.emplace(node, label);
-    if (!device.are_all) unknown.push_back(label);
+    if (device.are_all) continue;
+    unknown.push_back(label);
+    unknown_.push_back(device.device);
+    possible_.insert(device.possible.begin(), device.possible.end());
   }
   return unknown;
 }
@@ -104,7 +111,9 @@ void Enforcement::go_on() {
 Result<void> Enforcement::apply() {
   if (!guard_) return {};
   std::set<GuardRule> rules;
-  for (const DeviceNode& node : guarded_) {
+  std::set<DeviceNode> guarded = guarded_;
+  guarded.insert(possible_.begin(), possible_.end());
+  for (const DeviceNode& node : guarded) {
     rules.insert({0, node.major, node.minor});
     for (const uint64_t cgroup : exempt_ids_) rules.insert({cgroup, node.major, node.minor});
   }

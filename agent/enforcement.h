@@ -50,6 +50,8 @@ class Enforcement {
 
   /// Whether jobs get a filter of their own.
   bool filters_jobs() const { return wanted_ != policy::Enforce::off; }
+  /// The devices whose files nobody knows, so that no job could be let to them: closed to all, and not to be granted.
+  std::vector<std::string> closed() const { return hides_devices() ? unknown_ : std::vector<std::string>(); }
   /// Whether users see nothing of devices that they were not granted.
   bool hides_devices() const { return in_force_ == policy::Enforce::everyone; }
   /// Whether it depends on the policy what this does.
@@ -82,7 +84,9 @@ class Enforcement {
   ExemptUnits exempt_;
   DeviceFiles devices_;
   std::set<uint64_t> exempt_ids_;
-  std::set<confine::DeviceNode> guarded_;  ///< also those that are not seen any more: a card may be lost for a while
+  std::set<confine::DeviceNode> guarded_;   ///< also those that are not seen any more: a card may be lost for a while
+  std::set<confine::DeviceNode> possible_;  ///< what may be files of devices whose own are not known
+  std::vector<std::string> unknown_;        ///< ids of these
   std::map<confine::DeviceNode, std::string> labels_;
   std::map<int64_t, Let> jobs_;
   std::unique_ptr<confine::DeviceGuard> guard_;

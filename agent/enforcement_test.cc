@@ -76,6 +76,23 @@ TEST_F(EnforcementTest, EveryoneIsKeptFromADeviceUntilTheyHoldIt) {
   EXPECT_FALSE(enforcement_->filters_jobs());
 }
 
+TEST_F(EnforcementTest, ADeviceWhoseFilesAreNotKnownIsClosed) {
+  Device device = box_.devices[0];
+  device.id = "uuid-1";
+  device.index = 1;
+  device.vendor = std::string("NVIDIA");
+  device.pci = std::string("0000:02:00.0");
+  box_.devices.push_back(device);
+  set(Enforce::jobs);
+  EXPECT_THAT(enforcement_->closed(), IsEmpty());
+  set(Enforce::everyone);
+  EXPECT_THAT(enforcement_->closed(), ElementsAre("uuid-1"));
+  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not report the device files of gpu:1: nobody but root opens")));
+  box_.devices[1].minor = 7;
+  set(Enforce::everyone);
+  EXPECT_THAT(enforcement_->closed(), IsEmpty());
+}
+
 TEST_F(EnforcementTest, AJobThatRunsKeepsItsDeviceWhenTheGuardComes) {
   ASSERT_TRUE(enforcement_->let(7, job_, {{1, 7}}));
   set(Enforce::everyone);

@@ -141,11 +141,13 @@ std::vector<std::string> further_cgroups_of(const std::string& cgroup) {
 }
 
 std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std::vector<std::string>& devices) {
-  const auto all = confine::withheld_nodes(inventory, {}).nodes,
-             others = confine::withheld_nodes(inventory, devices).nodes;
-  std::vector<confine::DeviceNode> nodes;
-  std::ranges::set_difference(all, others, std::back_inserter(nodes));
-  return nodes;
+  std::set<std::string> needed(devices.begin(), devices.end());
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id); device && !device->parent.empty()) needed.insert(device->parent);
+  std::set<confine::DeviceNode> nodes;
+  for (const confine::DeviceNodes& device : confine::all_nodes(inventory))
+    if (needed.contains(device.device)) nodes.insert(device.nodes.begin(), device.nodes.end());
+  return {nodes.begin(), nodes.end()};
 }
 
 }  // namespace remuda::agent

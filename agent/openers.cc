@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of all users together: several of them, or one with many ids (subuid(5)), do not delay grants by more than a second.
+/// Of all users together: several of them do not delay grants by more than a second.
 constexpr size_t kMostLooksAtAll = 10 * confine::kMostLooks;
 
 struct Candidate {
@@ -53,22 +53,24 @@ void add_to(Device& device, const Process& opener) {
 }  // namespace
 
 void add_openers(Inventory& inventory, const std::vector<std::string>& exempt, const std::string& sysfs,
-                 const std::string& proc) {
+                 const std::string& proc, Bearers bearers) {
   std::map<confine::DeviceNode, std::vector<std::string>> owners;
   for (const confine::DeviceNodes& device : confine::all_nodes(inventory, sysfs))
     for (const confine::DeviceNode& node : device.nodes) owners[node].push_back(device.device);
   std::vector<confine::DeviceNode> nodes;
   for (const auto& [node, _] : owners) nodes.push_back(node);
   size_t left = kMostLooksAtAll;
-  std::map<int, size_t> left_of_user;
+  std::map<std::string, size_t> left_of_user;
   for (const Candidate& one : candidates(proc)) {
-    size_t& left_of_this = left_of_user.try_emplace(one.status.users.front(), confine::kMostLooks).first->second;
+    const std::string cgroups = read_text(one.folder + "/cgroup").value_or("");
+    const std::string bearer = bearers.of(one.status.users.front(), slice_owner(cgroups));
+    size_t& left_of_this = left_of_user.try_emplace(bearer, confine::kMostLooks).first->second;
     const size_t before = std::min(left, left_of_this);
     size_t looks = before;
     const std::set<confine::DeviceNode> open = confine::open_nodes(one.folder, nodes, looks);
     left -= before - looks;
     left_of_this -= before - looks;
-    if (open.empty() || is_exempt(exempt, read_text(one.folder + "/cgroup").value_or(""))) continue;
+    if (open.empty() || is_exempt(exempt, cgroups)) continue;
     Process opener;
     opener.pid = one.pid;
     opener.user = process::user_name(one.status.users.front());

@@ -111,6 +111,13 @@ class FakeProcesses {
     for (int i = 0; i < descriptors; ++i)
       std::filesystem::create_symlink(target, proc_.path(fmt::format("{}/fd/{}", folder, i)));
   }
+  /// Descriptors that several have.
+  void add_like(int pid, int uid, int slots, int other) {
+    const std::string folder = std::to_string(pid);
+    proc_.make_folder(folder);
+    proc_.write(folder + "/status", fmt::format("Name:\tsh\nUid:\t{0}\t{0}\t{0}\t{0}\nFDSize:\t{1}\n", uid, slots));
+    std::filesystem::create_symlink(proc_.path(std::to_string(other) + "/fd"), proc_.path(folder + "/fd"));
+  }
   std::string path() const { return proc_.path(); }
 
  private:
@@ -128,6 +135,21 @@ TEST_F(OpenersTest, BeyondWhatIsLookedAtOfAUserHideNoneOfOthers) {
   std::vector<int> found;
   for (const Process& one : box_.devices[0].status.processes.value_or({})) found.push_back(one.pid);
   EXPECT_THAT(found, testing::ElementsAre(2, 4)) << "3 is not looked at any more";
+}
+
+/// Whose containers have processes of many user ids, which would use up what is looked at of all users.
+TEST_F(OpenersTest, OfOneWithManyUserIdsHideNoneOfOthers) {
+  constexpr int kIds = 12, kFirst = 100'000, kOther = kUser + 1;
+  FakeProcesses proc;
+  proc.add(1, kFirst, 64, "/dev/null", static_cast<int>(confine::kMostLooks));
+  for (int i = 1; i < kIds; ++i) proc.add_like(1 + i, kFirst + i, 64, 1);
+  proc.add(99, kOther, 8192, "/dev/full");
+  const ScratchFolder folder;
+  folder.write("subuid", "eve:100000:65536\n");
+  add_openers(box_, {}, sysfs_.path(), proc.path(), Bearers(folder.path("subuid")));
+  const std::vector<Process> found = box_.devices[0].status.processes.value_or({});
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].pid, 99);
 }
 
 }  // namespace

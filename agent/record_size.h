@@ -7,7 +7,10 @@
 
 namespace remuda::agent {
 
-/// About what it takes as JSON, in bytes: all that a user can make long is counted.
+/// The largest that a page takes as it is; of larger ones lists are left out. A submitted one has half of it at most.
+inline constexpr size_t kLargestRecord = 192 << 10;
+
+/// At least what it takes as JSON, in bytes: all fields that a job has are counted.
 size_t record_size(const pool::Job& job);
 
 }  // namespace remuda::agent

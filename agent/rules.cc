@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "agent/holds.h"
 #include "agent/record_size.h"
 
 namespace remuda::agent {
@@ -38,7 +39,7 @@ pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::Us
                 .at_end = said.at_end,
                 .mail = said.mail,
                 .why = said.why};
-  job.grace_s = std::max(0.0, said.grace_s);
+  job.grace_s = std::clamp(said.grace_s, 0.0, kLongestGrace_s);
   job.submission = request;
   return job;
 }
@@ -50,16 +51,20 @@ Result<void> check_priority(int priority) {
 
 Result<void> check_room(const Caller& caller, const pool::Job& asked, const pool::PoolState& state) {
   int own = 0, all = 0;
-  size_t bytes = record_size(asked);
+  size_t bytes = record_size(asked), awaited = awaited_by(asked).size();
   for (const pool::Job& job : state.jobs) {
     if (job.state != pool::JobState::waiting) continue;
     ++all;
     if (job.uid != caller.uid) continue;
     ++own;
     bytes += record_size(job);
+    awaited += job.after.size() + job.after_any.size();
   }
   if (own >= kMostWaitingOfUser)
     return usage_error(fmt::format("{} of your jobs wait, and no user may have more", kMostWaitingOfUser));
+  if (awaited > kMostAwaitedOfUser)
+    return usage_error(
+        fmt::format("your waiting jobs wait for {} others together, and no user's may for more", kMostAwaitedOfUser));
   if (all >= kMostWaiting) return usage_error(fmt::format("{} jobs wait, and no more are taken", kMostWaiting));
   if (bytes > kMostBytesOfUser)
     return usage_error(
@@ -70,6 +75,9 @@ Result<void> check_room(const Caller& caller, const pool::Job& asked, const pool
 Result<void> check_bounds(const pool::Job& job) {
   if (awaited_by(job).size() > kMostAwaited)
     return usage_error(fmt::format("a job waits for {} others at the most", kMostAwaited));
+  if (record_size(job) > kLargestRecord / 2)
+    return usage_error(fmt::format("the job takes {} KiB to describe, and {} KiB are the most", record_size(job) >> 10,
+                                   kLargestRecord >> 11));
   if (job.request.share < kSmallestShare)
     return usage_error(fmt::format("a part of a device is at least {}", kSmallestShare));
   return {};

@@ -16,6 +16,8 @@ inline constexpr size_t kMostBytesOfUser = 32 << 20;
 /// How many jobs one request may name, for how many ends a job may wait, and the smallest part of a device. Each change
 /// looks at them.
 inline constexpr size_t kMostNamed = 1000, kMostAwaited = 256;
+/// The same of all waiting jobs of a user: the pool does not forget what is waited for.
+inline constexpr size_t kMostAwaitedOfUser = 10000;
 inline constexpr double kSmallestShare = 0.01;
 
 /// Refuses (usage) what the caller may not ask for. What a submission says of its user, its process and its state is

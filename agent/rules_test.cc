@@ -68,6 +68,28 @@ TEST_F(RulesTest, APriorityIsWithinBounds) {
   EXPECT_EQ(refusal(pool::Reprioritize{{1}, -1001}, user(kAda)), "a priority is between -1000 and 1000");
 }
 
+/// It counts into what a policy permits, and into when devices come free.
+TEST_F(RulesTest, AGraceTimeIsNoLongerThanIsGranted) {
+  pool::Operation asked = pool::Submit{.job = {.grace_s = 1e9}};
+  ASSERT_TRUE(admit(asked, user(kAda), {"ada", {}}, "id-1", state_));
+  EXPECT_EQ(std::get<pool::Submit>(asked).job.grace_s, 600);
+}
+
+TEST_F(RulesTest, AJobIsNoLargerThanAnAnswerHolds) {
+  pool::Job job{.command = std::vector<std::string>(60, std::string(4000, 'x'))};
+  EXPECT_THAT(refusal(pool::Submit{.job = job}, user(kAda)), HasSubstr("KiB to describe, and 96 KiB are the most"));
+}
+
+TEST_F(RulesTest, TheWaitingJobsOfAUserWaitForABoundedNumberOfOthers) {
+  for (int64_t id = 3; id < 3 + 39; ++id)
+    state_.jobs.push_back({.id = id, .user = "ada", .uid = kAda, .after = std::vector<int64_t>(256, 1)});
+  const pool::Job one{.after_any = std::vector<int64_t>(16, 1)}, two{.after_any = std::vector<int64_t>(17, 1)};
+  EXPECT_EQ(refusal(pool::Submit{.job = one}, user(kAda)), "");
+  EXPECT_EQ(refusal(pool::Submit{.job = two}, user(kAda)),
+            "your waiting jobs wait for 10000 others together, and no user's may for more");
+  EXPECT_EQ(refusal(pool::Submit{.job = two}, user(kBob)), "");
+}
+
 TEST_F(RulesTest, WhoTakesOverAJobIsWhoAsks) {
   pool::Operation asked = pool::TakeOver{7, {.pid = 99}};
   ASSERT_TRUE(admit(asked, user(kAda), {"ada", {}}, "id-1", state_));

@@ -29,13 +29,14 @@ void watch_fd(int events, int fd, uint64_t source, uint32_t what = EPOLLIN) {
 
 }  // namespace
 
-Server::Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits)
+Server::Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits, Bearers bearers)
     : listener_(std::move(listener)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       service_(std::move(service)),
       machine_(machine),
       names_(names),
-      limits_(limits) {
+      limits_(limits),
+      bearers_(std::move(bearers)) {
   watch_fd(events_.get(), listener_.get(), kListener);
   for (const int fd : service_.fds()) watch_fd(events_.get(), fd, kService);
   watch_fd(events_.get(), machine_.fd(), kMachine);
@@ -98,9 +99,13 @@ Result<bool> Server::round(double patience_s) {
   return true;
 }
 
+Server::User& Server::user_of(Id id) { return users_.at(bearer_of_.at(id)); }
+
 /// Closes one for a new one, where there are too many.
-bool Server::make_room(int uid) {
-  const User& user = users_[uid];
+bool Server::make_room(const std::string& bearer) {
+  static const User kNew;
+  const auto known = users_.find(bearer);
+  const User& user = known == users_.end() ? kNew : known->second;
   if (user.connections() >= limits_.connections_of_user) return false;
   if (user.idle.size() >= limits_.idle_of_user) return close_longest_idle(user);
   if (connections_.size() < limits_.connections) return true;
@@ -133,12 +138,15 @@ void Server::accept_all(double now_s) {
       refused.send({.error = caller.error()}, now_s);
       continue;
     }
-    const int uid = caller->uid;
-    if (!make_room(uid)) continue;
+    const auto known = names_.known(caller->uid);
+    const bool is_named = known && known->uid == caller->uid && known->name != std::to_string(caller->uid);
+    std::string bearer = bearers_.of(caller->uid, caller->slice, is_named);
+    if (!make_room(bearer)) continue;
     const Id id = next_id_++;
     watch_fd(events_.get(), socket.get(), id);
     connections_.emplace(id, std::make_unique<Connection>(std::move(socket), std::move(*caller), now_s));
-    users_[uid].idle.insert(id);
+    users_[bearer].idle.insert(id);
+    bearer_of_.emplace(id, std::move(bearer));
   }
 }
 
@@ -146,19 +154,20 @@ void Server::close(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   set_watched(id, 0);
-  const auto user = users_.find(found->second->caller().uid);
+  const auto user = users_.find(bearer_of_.at(id));
   user->second.idle.erase(id);
   user->second.buffered += found->second->take_growth() - static_cast<std::ptrdiff_t>(found->second->buffered());
   if (in_line_.erase(id) > 0) std::erase(user->second.ready, id);
   if (user->second.connections() == 0) users_.erase(user);
   parked_.erase(id);
   std::erase(unnamed_, id);
+  bearer_of_.erase(id);
   connections_.erase(found);
 }
 
 void Server::set_watched(Id id, int64_t job) {
   Connection& connection = *connections_.at(id);
-  User& user = users_.at(connection.caller().uid);
+  User& user = user_of(id);
   watchers_.erase({connection.watched(), id});
   if (job != 0) watchers_.emplace(job, id);
   (job == 0 ? user.watching : user.idle).erase(id);
@@ -182,7 +191,7 @@ void Server::take_event(Id id, uint32_t events, double now_s) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return close(id);
   if ((events & EPOLLOUT) != 0 && !connection.flush(now_s)) return close(id);
   if ((events & EPOLLIN) != 0 && !connection.read(now_s)) return close(id);
-  std::ptrdiff_t& buffered = users_.at(connection.caller().uid).buffered;
+  std::ptrdiff_t& buffered = user_of(id).buffered;
   buffered += connection.take_growth();
   const bool is_large = connection.buffered() > wire::kLargestRequest / 2;
   if (is_large && buffered > static_cast<std::ptrdiff_t>(limits_.buffered_of_user)) return close(id);
@@ -194,7 +203,7 @@ void Server::take_event(Id id, uint32_t events, double now_s) {
 void Server::queue(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || !(found->second->has_input() || parked_.contains(id))) return;
-  if (in_line_.insert(id).second) users_.at(found->second->caller().uid).ready.push_back(id);
+  if (in_line_.insert(id).second) user_of(id).ready.push_back(id);
 }
 
 /// What they wait for may have come.

@@ -4,6 +4,7 @@
 // It waits for nothing but events. Each user has a turn in which one request is served, so that who floods delays
 // nobody else by more than one request. Connections are bounded per user and in all; of a user with too many, the one
 // without a job that has been idle longest is closed, and where there are too many in all, one of the user with most.
+// A user is here whoever bears what a process costs (bearer.h), however many user ids that one has.
 #pragma once
 
 #include <deque>
@@ -15,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "agent/bearer.h"
 #include "agent/connection.h"
 #include "agent/machine_thread.h"
 #include "agent/service.h"
@@ -35,7 +37,8 @@ struct Limits {
 class Server {
  public:
   /// `listener` is a listening socket.
-  Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits);
+  Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits,
+         Bearers bearers = Bearers());
   ~Server();
 
   /// To be called before run(): what the cloud says of this machine. It outlives this.
@@ -55,7 +58,8 @@ class Server {
   };
 
   void accept_all(double now_s);
-  bool make_room(int uid);
+  User& user_of(Id id);
+  bool make_room(const std::string& bearer);
   bool close_longest_idle(const User& user);
   void close(Id id);
   void take_event(Id id, uint32_t events, double now_s);
@@ -77,11 +81,13 @@ class Server {
   const Limits limits_;
   Id next_id_ = 16;
   std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
-  std::map<int, User> users_;
-  std::unordered_set<Id> in_line_;                ///< those in User::ready
-  std::set<std::pair<int64_t, Id>> watchers_;     ///< by job
-  std::unordered_map<Id, wire::Request> parked_;  ///< whose answers have to wait for something
-  std::vector<Id> unnamed_;                       ///< whose users' names are looked up
+  Bearers bearers_;
+  std::map<std::string, User> users_;              ///< by who bears for them
+  std::unordered_map<Id, std::string> bearer_of_;  ///< of each connection
+  std::unordered_set<Id> in_line_;                 ///< those in User::ready
+  std::set<std::pair<int64_t, Id>> watchers_;      ///< by job
+  std::unordered_map<Id, wire::Request> parked_;   ///< whose answers have to wait for something
+  std::vector<Id> unnamed_;                        ///< whose users' names are looked up
   double next_check_s_ = 0;
 };
 

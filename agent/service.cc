@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/pages.h"
 #include "agent/rules.h"
 #include "base/clock.h"
 #include "confine/device_nodes.h"
@@ -278,6 +279,7 @@ Result<Service::Reply> Service::reply(const Caller& caller, const policy::User& 
                                       double now_s) {
   using wire::Ask;
   Reply reply;
+  const Readable all{pool_.seen(), view_.allocations()};
   const auto with = [&](const Result<wire::Page>& page) -> Result<Reply> {
     if (!page) return tl::unexpected(page.error());
     reply.answer.result = to_json(*page);
@@ -292,17 +294,19 @@ Result<Service::Reply> Service::reply(const Caller& caller, const policy::User& 
       return reply;
     case Ask::read:
     case Ask::own:
-      return with(pages(caller, request));
+      return with(page_of_jobs(all, caller, request.ask == Ask::own, request.job));
     case Ask::around:
       reply.watched = request.job;
-      return with(around(caller, request.job));
-    case Ask::find:
+      return with(around(caller, request));
+    case Ask::find: {
       reply.watched = request.job;
-      return with(find(caller, request.job));
+      REMUDA_ASSIGN(const auto job, find(request.job));
+      return with(page_with(all, caller, job ? &*job : nullptr));
+    }
     case Ask::ended:
       return with(ended(caller, request));
     case Ask::machine:
-      reply.answer.result = to_json(machine_for(user));
+      reply.answer.result = to_json(machine_for(user.name, view_.inventory()));
       return reply;
     case Ask::enter:
       REMUDA_TRY(enter(caller, request.job));

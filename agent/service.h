@@ -91,15 +91,13 @@ class Service {
  private:
   Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
-  Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
-  Result<wire::Page> around(const Caller& caller, int64_t job);
-  Result<wire::Page> find(const Caller& caller, int64_t job);
+  Result<wire::Page> around(const Caller& caller, const wire::Request& request);
+  Result<std::optional<pool::Job>> find(int64_t id);
   Result<void> enter(const Caller& caller, int64_t job);
   Result<void> bring(const Caller& caller, int64_t job, const process::ProcessId& process);
   Result<void> check_unused(const Caller& caller, const process::ProcessId& process,
                             const std::vector<std::string>& but) const;
   std::set<int> keepers_and_fronts(const std::vector<process::ProcessId>& family, int uid, int64_t but) const;
-  Inventory machine_for(const policy::User& user) const;
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);

@@ -17,6 +17,8 @@ std::vector<place::Held> Service::held_in(const pool::PoolState& state) const {
   std::ranges::move(handover_.held(state), std::back_inserter(held));
   std::ranges::move(offered_.held(), std::back_inserter(held));
   std::ranges::move(partitions_.held(), std::back_inserter(held));
+  for (const std::string& device : enforcement_.closed())
+    held.push_back({.device = device, .barred = "is closed to all: the driver does not report its device files"});
   return held;
 }
 

@@ -260,6 +260,40 @@ TEST_F(ServiceTest, NobodyMakesAnAnswerTooLargeForOthers) {
   EXPECT_LT(text_of(*own).size(), wire::kLargestAnswer);
 }
 
+/// As the pool of an older agent may have them: it kept a part of each rank.
+TEST_F(ServiceTest, NoticesOfManyPartsMakeNoAnswerTooLarge) {
+  process::ProcessId gone = process::own_process_id();
+  gone.start_ticks -= 1;
+  service_.reset();
+  {
+    auto pool = pool::Pool::open(pool_);
+    ASSERT_TRUE(pool);
+    ASSERT_TRUE(pool->change([&](pool::PoolState& state) -> Result<void> {
+      for (int i = 0; i < 58; ++i) {
+        pool::Job job = job_named("one");
+        job.id = state.next_job++;
+        job.uid = 1000;
+        job.user = "eve";
+        job.keeper = gone;
+        job.request.share = 0.01;
+        job.devices = {"gpu:0"};
+        job.state = pool::JobState::running;
+        job.run.parts.assign(pool::RunNotice::kMostParts, {"gpu:0", 1.0 / 3, 1.0 / 3});
+        state.leases.push_back({job.id, "gpu:0", 0.01, 10, 0});
+        state.jobs.push_back(std::move(job));
+      }
+      return {};
+    }));
+  }
+  open();
+  const Caller other{1001, false, process::own_process_id()};
+  for (const wire::Ask what : {wire::Ask::read, wire::Ask::around}) {
+    const auto answer = ask(other, {.ask = what});
+    ASSERT_TRUE(answer && !answer->error);
+    EXPECT_LE(text_of(*answer).size(), wire::kLargestAnswer);
+  }
+}
+
 TEST_F(ServiceTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   process::ChildProcess child = process::family(), other = process::family();
   const int own = static_cast<int>(::getuid());

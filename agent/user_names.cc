@@ -54,6 +54,11 @@ void UserNames::want(int uid, Known& known, double now_s) {
   shared_->wanted_changed.notify_one();
 }
 
+std::optional<Account> UserNames::known(int uid) const {
+  const auto found = known_.find(uid);
+  return found == known_.end() ? std::nullopt : found->second.name;
+}
+
 std::optional<Account> UserNames::find(int uid, double now_s) {
   if (known_.size() > kMostKnown) known_.clear();
   Known& known = known_[uid];

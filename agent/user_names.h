@@ -31,6 +31,8 @@ class UserNames {
 
   /// The name; nothing while it is looked up.
   std::optional<Account> find(int uid, double now_s);
+  /// The same without a look-up: nothing unless it was found before.
+  std::optional<Account> known(int uid) const;
   /// Readable when a name has come.
   int fd() const { return shared_->ready.get(); }
   void clear();

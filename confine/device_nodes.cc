@@ -54,12 +54,34 @@ std::set<DeviceNode> nodes_of(const Device& device, const std::string& sysfs) {
   return nodes;
 }
 
-/// Whether `nodes` are all of the device's. A GPU without a driver has none: no process can use it.
+/// Whether the system shows that the device has none: then no process can use it.
+bool lacks_driver(const Device& device, const std::string& sysfs) {
+  const std::string folder = pci_folder(device, sysfs);
+  std::error_code error;
+  return !folder.empty() && fs::exists(folder, error) && !fs::exists(folder + "/driver", error) && !error;
+}
+
+/// Whether `nodes` are all of the device's.
 bool are_known(const std::set<DeviceNode>& nodes, const Device& device, const std::string& sysfs) {
   if (device.kind == DeviceKind::partition) return true;  // it is used through its GPU's nodes, too
-  std::error_code error;
-  const bool driven = !device.pci.has_value() || fs::exists(pci_folder(device, sysfs) + "/driver", error);
-  return !driven || (maker_of(device) == Maker::nvidia ? device.minor.has_value() : !nodes.empty());
+  const bool are_told = maker_of(device) == Maker::nvidia ? device.minor.has_value() : !nodes.empty();
+  return are_told || lacks_driver(device, sysfs);
+}
+
+/// All that may be the device's: NVIDIA's are numbered from 0, below those that all its devices share; of graphics the
+/// kernel has 64 of each kind.
+std::set<DeviceNode> possible_nodes(const Device& device) {
+  constexpr unsigned kNvidiaMinors = 250, kDrmMinors = 64;
+  std::set<DeviceNode> nodes;
+  if (maker_of(device) == Maker::nvidia) {
+    for (unsigned minor = 0; minor < kNvidiaMinors; ++minor) nodes.insert({kNvidiaMajor, minor});
+    return nodes;
+  }
+  for (unsigned minor = 0; minor < kDrmMinors; ++minor) {
+    nodes.insert({kDrmMajor, minor});
+    nodes.insert({kDrmMajor, kFirstRenderMinor + minor});
+  }
+  return nodes;
 }
 
 }  // namespace
@@ -69,7 +91,9 @@ std::vector<DeviceNodes> all_nodes(const Inventory& inventory, const std::string
   for (const Device& device : inventory.devices) {
     if (device.kind == DeviceKind::cpu) continue;
     const std::set<DeviceNode> nodes = nodes_of(device, sysfs);
-    all.push_back({device.id, {nodes.begin(), nodes.end()}, are_known(nodes, device, sysfs)});
+    const bool are_all = are_known(nodes, device, sysfs);
+    const std::set<DeviceNode> possible = are_all ? std::set<DeviceNode>() : possible_nodes(device);
+    all.push_back({device.id, {nodes.begin(), nodes.end()}, are_all, {possible.begin(), possible.end()}});
   }
   return all;
 }
@@ -78,16 +102,21 @@ Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::strin
   std::set<std::string> needed(granted.begin(), granted.end());
   for (const std::string& id : granted)
     if (const Device* device = inventory.find(id); device && !device->parent.empty()) needed.insert(device->parent);
-  std::set<DeviceNode> kept, nodes;
+  std::set<DeviceNode> kept, nodes, possible;
   Withheld withheld;
-  for (const Device& device : inventory.devices)
-    if (needed.contains(device.id)) kept.merge(nodes_of(device, sysfs));
-  for (const Device& device : inventory.devices) {
-    if (device.kind == DeviceKind::cpu || needed.contains(device.id)) continue;
-    std::set<DeviceNode> own = nodes_of(device, sysfs);
-    if (!are_known(own, device, sysfs)) withheld.unknown.push_back(device.label());
-    nodes.merge(own);
+  bool are_kept_known = true;
+  for (const DeviceNodes& device : all_nodes(inventory, sysfs)) {
+    const bool is_needed = needed.contains(device.device);
+    (is_needed ? kept : nodes).insert(device.nodes.begin(), device.nodes.end());
+    if (device.are_all) continue;
+    if (is_needed) {
+      are_kept_known = false;
+      continue;
+    }
+    withheld.unknown.push_back(inventory.find(device.device)->label());
+    possible.insert(device.possible.begin(), device.possible.end());
   }
+  if (are_kept_known) nodes.merge(possible);
   std::ranges::set_difference(nodes, kept, std::back_inserter(withheld.nodes));
   return withheld;
 }

@@ -19,8 +19,10 @@ struct DeviceNode {
 };
 
 struct Withheld {
-  std::vector<DeviceNode> nodes;     ///< ascending, each once
-  std::vector<std::string> unknown;  ///< labels of devices that have a driver, but whose nodes are not known
+  std::vector<DeviceNode> nodes;  ///< ascending, each once
+  /// Labels of devices that have a driver, or may have, but whose nodes are not known. All nodes that may be theirs are
+  /// withheld, unless those of a granted device are not known either.
+  std::vector<std::string> unknown;
 };
 
 /// The nodes of all GPUs and partitions except the granted ones. Does not withhold a node that a granted device needs,
@@ -30,9 +32,10 @@ Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::strin
 
 /// The nodes of a GPU or partition; several may have one.
 struct DeviceNodes {
-  std::string device;             ///< its id
-  std::vector<DeviceNode> nodes;  ///< ascending, each once
-  bool are_all = true;            ///< false where it has a driver, but not all of its nodes are known
+  std::string device;                ///< its id
+  std::vector<DeviceNode> nodes;     ///< ascending, each once
+  bool are_all = true;               ///< false where it has a driver, or may have, but not all of its nodes are known
+  std::vector<DeviceNode> possible;  ///< then, all that may be its
 };
 
 /// Those of all GPUs and partitions.

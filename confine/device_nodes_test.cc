@@ -103,8 +103,24 @@ TEST_F(DeviceNodes, ThatAreNotToldAreNamed) {
   EXPECT_THAT(withheld({"gpu:0"}).unknown, ElementsAre("gpu:1")) << "that is not all of them";
 }
 
+TEST_F(DeviceNodes, ThatMayBeOfOnesWhichAreNotToldAreWithheld) {
+  gpu("NVIDIA", 3);
+  gpu("NVIDIA", std::nullopt).pci = "0000:77:00.0";
+  const Withheld others = withheld({"gpu:0"});
+  EXPECT_THAT(others.unknown, ElementsAre("gpu:1"))
+      << "that the bus does not show it is no proof that it has no driver";
+  EXPECT_THAT(others.nodes, testing::Contains(DeviceNode{195, 0}));
+  EXPECT_THAT(others.nodes, testing::Not(testing::Contains(DeviceNode{195, 3}))) << "the granted one's";
+  EXPECT_THAT(others.nodes, testing::Not(testing::Contains(DeviceNode{195, 255}))) << "all jobs need it";
+  gpu("AMD", std::nullopt);
+  EXPECT_THAT(withheld({"gpu:0"}).nodes, testing::Contains(DeviceNode{226, 128}));
+  EXPECT_THAT(withheld({"gpu:1"}).nodes, ElementsAre(DeviceNode{195, 3})) << "the others' might be its own";
+  EXPECT_THAT(withheld({"gpu:1"}).unknown, ElementsAre("gpu:2"));
+}
+
 TEST_F(DeviceNodes, AreNoneWhereThereIsNoDriver) {
   gpu("NVIDIA", std::nullopt).pci = "0000:77:00.0";
+  sysfs_.make_folder("bus/pci/devices/0000:77:00.0");
   EXPECT_THAT(withheld({}).nodes, IsEmpty());
   EXPECT_THAT(withheld({}).unknown, IsEmpty());
 }

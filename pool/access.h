@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "pool/claim.h"
 #include "pool/operation.h"
 #include "pool/state.h"
 #include "process/process_id.h"
@@ -28,6 +29,8 @@ class Access {
   /// Whether an agent has it open, which by itself starts jobs, holds the processes of each together and keeps them
   /// from other devices.
   virtual bool is_served() const = 0;
+  /// What claims of other pools (pool/claim.h) mean to its jobs.
+  virtual OthersClaims others_claims() const { return OthersClaims::count; }
   /// Whether jobs with parts of devices may share them through daemons (share/sharing.h): an agent's policy says so.
   virtual bool may_have_daemons() const = 0;
 

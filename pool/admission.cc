@@ -25,17 +25,19 @@ Result<void> refuse(const policy::Rule<T>& rule, const std::string& sentence) {
   return usage_error(fmt::format("{} ({})", sentence, rule.where));
 }
 
+/// Its devices come back once its grace time is over: so it is told to end that much before.
 Result<void> check_time_limit(Job& job, const Policy& policy) {
   const auto* given = rule_for(job, policy, &Limit::default_s);
   const auto* longest = rule_for(job, policy, &Limit::longest_s);
-  if (job.time_limit_s <= 0) {
-    if (given) job.time_limit_s = given->value;
-    if (longest) job.time_limit_s = given ? std::min(given->value, longest->value) : longest->value;
-    return {};
-  }
-  if (!longest || job.time_limit_s <= longest->value) return {};
-  return refuse(*longest, fmt::format("a job of {} may run for {} at the most, not {}", job.user,
-                                      duration_text(longest->value), duration_text(job.time_limit_s)));
+  if (longest && job.time_limit_s > longest->value)
+    return refuse(*longest, fmt::format("a job of {} may run for {} at the most, not {}", job.user,
+                                        duration_text(longest->value), duration_text(job.time_limit_s)));
+  if (job.time_limit_s <= 0 && given) job.time_limit_s = given->value;
+  if (!longest) return {};
+  job.grace_s = std::min(job.grace_s, longest->value / 2);
+  const double most_s = longest->value - job.grace_s;
+  job.time_limit_s = job.time_limit_s > 0 ? std::min(job.time_limit_s, most_s) : most_s;
+  return {};
 }
 
 Result<void> check_devices(const Job& job, const Policy& policy) {
@@ -91,10 +93,19 @@ std::string over_host(const PoolState& state, const Job& job, const Policy& poli
                      rule.text(has), most->where);
 }
 
-/// The jobs of an array are not counted, as the array is.
+/// The jobs of an array are not counted, as the array is: of these no more wait than `remuda run` has wait.
+Result<void> check_index(const PoolState& state, const Job& job, const policy::Rule<int>& most) {
+  const auto waits = [&](const Job& other) {
+    return other.array == job.array && !is_array(other) && other.state == JobState::waiting;
+  };
+  if (std::ranges::count_if(state.jobs, waits) < kMostIndices) return {};
+  return refuse(most, fmt::format("{} indices of array {} wait, and no more do at once", kMostIndices, job.array));
+}
+
 Result<void> check_waiting(const PoolState& state, const Job& job, const Policy& policy) {
   const auto* most = rule_for(job, policy, &Limit::waiting);
-  if (!most || job.array != 0) return {};
+  if (!most) return {};
+  if (job.array != 0) return check_index(state, job, *most);
   const auto waits = [&](const Job& other) {
     return other.user == job.user && other.state == JobState::waiting && (other.array == 0 || is_array(other));
   };

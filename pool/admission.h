@@ -13,9 +13,13 @@
 
 namespace remuda::pool {
 
+/// Of an array, so many indices wait at once where a policy limits what waits.
+inline constexpr int kMostIndices = 64;
+
 /// Whether the job may enter the queue: its priority, time limit, parts of devices, how many it wants, what it wants of
 /// the host, and how many jobs of its user wait. Gives it a time limit, cores and memory of the host where it asks for
-/// none and the policy has some. root may have everything.
+/// none and the policy has some; and a time limit and grace time that end together within the longest time. root may
+/// have everything.
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy);
 
 /// "policy.toml:7": the rule that gave the job, which asked for none, its memory of the host; empty where none did.

@@ -115,6 +115,37 @@ TEST_F(Admission, CountsAnArrayOnce) {
   EXPECT_EQ(refusal(test_job("ada", 1)), "ada may have 2 waiting jobs, and has them (policy.toml:2)");
 }
 
+/// A client that has all indices wait gets past no limit.
+TEST_F(Admission, LetsNoMoreIndicesOfAnArrayWaitThanSuitAMachine) {
+  set_policy("[[limit]]\nwaiting = 5\n");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  state.find(1)->array = 1;
+  Job index = test_job("ada", 1);
+  index.array = 1;
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(refusal(index), "");
+  EXPECT_EQ(refusal(index), "64 indices of array 1 wait, and no more do at once (policy.toml:2)");
+  state.find(2)->state = JobState::ended;
+  EXPECT_EQ(refusal(index), "") << "as one has gone, another one comes";
+  set_policy("");
+  EXPECT_EQ(refusal(index), "");
+}
+
+TEST_F(Admission, CountsGraceTimeIntoTheLongestTime) {
+  set_policy("[[limit]]\nlongest = \"100s\"\n");
+  const auto given = [&](double limit_s, double grace_s) {
+    Job asked = limited(limit_s);
+    asked.grace_s = grace_s;
+    EXPECT_EQ(refusal(asked), "");
+    const Job& job = state.jobs.back();
+    return std::pair(job.time_limit_s, job.grace_s);
+  };
+  EXPECT_EQ(given(100, 20), std::pair(80.0, 20.0)) << "gone within 100 s";
+  EXPECT_EQ(given(0, 20), std::pair(80.0, 20.0));
+  EXPECT_EQ(given(50, 20), std::pair(50.0, 20.0));
+  EXPECT_EQ(given(100, 500), std::pair(50.0, 50.0)) << "a half of it is grace time at the most";
+  EXPECT_EQ(given(100, 0), std::pair(100.0, 0.0));
+}
+
 TEST_F(Admission, AJobMayUseItsGraceTimeOnAReservedDevice) {
   set_policy("[[reservation]]\ndevices = [\"gpu:0\"]\nusers = [\"bob\"]\nfrom = \"08:00\"\nto = \"18:00\"\n");
   Job asked = limited(kHour_s);

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -111,7 +112,8 @@ Fd above_those_of_shells(Fd fd) {
 
 }  // namespace
 
-tl::expected<Claim, NotClaimed> Claim::take(const std::string& folder, const std::vector<std::string>& devices) {
+tl::expected<Claim, NotClaimed> Claim::take(const std::string& folder, const std::vector<std::string>& devices,
+                                            OthersClaims others) {
   constexpr double kOthersGiveWay_s = 1, kPause_s = 0.02;
   const std::string pool = pool_word(folder);
   Claim claim;
@@ -121,6 +123,7 @@ tl::expected<Claim, NotClaimed> Claim::take(const std::string& folder, const std
     if (!socket) return tl::unexpected(NotClaimed{"", socket.error().message});
     claim.sockets_.push_back(above_those_of_shells(std::move(*socket)));
   }
+  if (others == OthersClaims::mean_nothing) return claim;
   // Where two pools try for a device at the same moment, both have claimed it before they check for others: the one
   // with the greater pool word releases its claim at once, and the other waits for that.
   for (const double end_s = monotonic_s() + kOthersGiveWay_s;;) {

@@ -24,12 +24,17 @@ struct NotClaimed {
   std::string why;     ///< who has it, "alice (a job of another pool, process 4711)"; or the system's error
 };
 
+/// What claims of other pools mean to those who serve, or use, a pool. Any user can make them, so to an agent of root,
+/// which no user is to keep from a device, they mean nothing: there only use counts, a process or an open file.
+enum class OthersClaims { count, mean_nothing };
+
 /// The claims of one job.
 class Claim {
  public:
   /// Claims the devices of these ids, all or none, for a job in the pool of `folder`. CPU devices are not claimed: the
   /// system divides cores among all processes. Where two pools try at the same time, one of them gets the devices.
-  static tl::expected<Claim, NotClaimed> take(const std::string& folder, const std::vector<std::string>& devices);
+  static tl::expected<Claim, NotClaimed> take(const std::string& folder, const std::vector<std::string>& devices,
+                                              OthersClaims others = OthersClaims::count);
 
   /// The sockets, for the processes of the job to inherit. Their numbers are above those that shell scripts use.
   std::vector<int> fds() const;

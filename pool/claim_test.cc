@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/testing/scratch_folder.h"
+#include "pool/machine_view.h"
 #include "process/abstract_socket.h"
 #include "process/testing/in_child.h"
 #include "process/user_name.h"
@@ -160,6 +161,24 @@ TEST_F(Claims, NeverGoToTwoPoolsAtTheSameMoment) {
     return ::waitpid(child, &status, 0) == child && status == 0 ? said : "two pools have it";
   });
   EXPECT_EQ(first.said, "done");
+}
+
+/// Any user makes them: whoever only says that a device is theirs keeps nobody from it.
+TEST_F(Claims, MeanNothingToAnAgentOfRoot) {
+  const auto claim = Claim::take(theirs, {"GPU-0"});
+  ASSERT_TRUE(claim) << claim.error().why;
+  EXPECT_FALSE(Claim::take(ours, {"GPU-0"}));
+  EXPECT_TRUE(Claim::take(ours, {"GPU-0"}, OthersClaims::mean_nothing)) << "a keeper whose job the agent has started";
+  const auto held_in_view = [this](OthersClaims others) {
+    const auto view = MachineView::open(
+        ours, [this] { return Result<Inventory>(machine); }, [] { return Result<Policy>(); }, true, nullptr, others);
+    EXPECT_TRUE(view);
+    return view->held_without_lease({});
+  };
+  EXPECT_THAT(held_in_view(OthersClaims::count), SizeIs(1));
+  EXPECT_THAT(held_in_view(OthersClaims::mean_nothing), IsEmpty());
+  machine.devices[0].status.processes = std::vector<Process>{{.pid = 1, .type = "compute"}};
+  EXPECT_THAT(held_in_view(OthersClaims::mean_nothing), SizeIs(1)) << "use counts";
 }
 
 }  // namespace

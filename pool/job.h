@@ -77,7 +77,8 @@ struct HostKept {
 };
 
 struct Job {
-  static constexpr size_t kMostTurns = 64;  ///< of those in `earlier`; the oldest are forgotten
+  /// Of those in `earlier`, and of devices in all of them; the oldest are forgotten.
+  static constexpr size_t kMostTurns = 64, kMostTurnDevices = 512;
 
   int64_t id = 0;  ///< given by the pool, ascending, never used again
   std::string user;

@@ -10,7 +10,6 @@
 
 #include "base/number.h"
 #include "pool/files.h"
-#include "pool/store.h"
 
 namespace remuda::pool {
 namespace {
@@ -89,8 +88,9 @@ std::vector<int64_t> logs_to_remove(std::vector<PoolLog> logs, const PoolState& 
   std::ranges::sort(logs, std::greater{}, &PoolLog::job);
   std::vector<int64_t> removed;
   int64_t bytes = 0;
+  size_t count = 0;
   for (const PoolLog& log : logs) {
-    if (bytes >= most_bytes || log.job + Store::kMostEnded < state.next_job) removed.push_back(log.job);
+    if (bytes >= most_bytes || ++count > kMostLogs) removed.push_back(log.job);
     bytes += log.bytes;
   }
   std::ranges::reverse(removed);

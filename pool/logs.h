@@ -29,8 +29,11 @@ struct PoolLog {
   int64_t job = 0;
   int64_t bytes = 0;
 };
-/// Which of these logs to remove, ascending: those of jobs so old that the pool no longer remembers them, and all that
-/// are older than the newest ones that together have `most_bytes`. Never that of a job that has not ended. Pure.
+/// How many logs a user keeps, whatever others submit, and whether or not the pool still remembers the jobs.
+inline constexpr size_t kMostLogs = 10'000;
+/// Which of these logs of a user to remove, ascending: all but the newest kMostLogs, and all that are older than the
+/// newest ones that together have `most_bytes`. Never that of a job that has not ended: `state` has all of this user's.
+/// Pure.
 std::vector<int64_t> logs_to_remove(std::vector<PoolLog> logs, const PoolState& state, int64_t most_bytes);
 
 inline constexpr int64_t kMostLogBytes = int64_t{4} << 30;

@@ -23,10 +23,15 @@ PoolState state_with(int64_t next_job, const std::vector<int64_t>& open) {
   return state;
 }
 
-TEST(PoolLogs, GoWithTheJobsThatThePoolForgets) {
-  const std::vector<PoolLog> logs{{20'000, 1}, {5, 1}, {10'000, 1}, {9'999, 1}};
-  EXPECT_THAT(logs_to_remove(logs, state_with(20'001, {}), 1000), ElementsAre(5, 9'999, 10'000));
-  EXPECT_THAT(logs_to_remove(logs, state_with(20'001, {5}), 1000), ElementsAre(9'999, 10'000)) << "5 runs still";
+TEST(PoolLogs, StayHoweverManyJobsOthersSubmit) {
+  EXPECT_THAT(logs_to_remove({{5, 1}, {9'999, 1}}, state_with(1'000'000, {}), 1000), ElementsAre());
+}
+
+TEST(PoolLogs, GoFromTheOldestOnWhenTheyAreTooMany) {
+  std::vector<PoolLog> logs;
+  for (size_t i = 0; i < kMostLogs + 3; ++i) logs.push_back({2 * static_cast<int64_t>(i) + 10, 0});
+  EXPECT_THAT(logs_to_remove(logs, state_with(1'000'000, {}), 1000), ElementsAre(10, 12, 14));
+  EXPECT_THAT(logs_to_remove(logs, state_with(1'000'000, {12}), 1000), ElementsAre(10, 14)) << "12 runs still";
 }
 
 TEST(PoolLogs, GoFromTheOldestOnWhenTheyAreTooLarge) {
@@ -95,12 +100,15 @@ TEST_F(PoolLogFiles, OfOneLongLineAreCutToNothing) {
   EXPECT_EQ(scratch_.read("logs/7.log"), "remuda: the log became too large; its first 1000 bytes were removed\n");
 }
 
+/// The large one has no blocks.
 TEST_F(PoolLogFiles, AreSwept) {
-  for (const int64_t job : {1, 15'000}) ASSERT_EQ(refusal(job), "");
+  for (const int64_t job : {1, 2, 15'000}) ASSERT_EQ(refusal(job), "");
+  ASSERT_EQ(::truncate(pool_log_path(folder_, 2).c_str(), kMostLogBytes), 0);
   const std::string other = folder_ + "/logs/1.txt";
   ASSERT_TRUE(Fd(::creat(other.c_str(), 0600)));
   sweep_logs(folder_, state_with(20'000, {}));
   EXPECT_FALSE(std::filesystem::exists(pool_log_path(folder_, 1)));
+  EXPECT_TRUE(std::filesystem::exists(pool_log_path(folder_, 2)));
   EXPECT_TRUE(std::filesystem::exists(pool_log_path(folder_, 15'000)));
   EXPECT_TRUE(std::filesystem::exists(other));
 }

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "place/place.h"
 #include "pool/admission.h"
-#include "pool/claim.h"
 
 namespace remuda::pool {
 
@@ -14,8 +13,9 @@ MachineView::MachineView(std::string folder, ReadMachine read, ReadPolicy read_p
     : folder_(std::move(folder)), read_(std::move(read)), read_policy_(std::move(read_policy)), live_(live) {}
 
 Result<MachineView> MachineView::open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live,
-                                      ReadAllocations read_allocations) {
+                                      ReadAllocations read_allocations, OthersClaims others) {
   MachineView view(std::move(folder), std::move(read), std::move(read_policy), live);
+  view.others_ = others;
   view.read_allocations_ = std::move(read_allocations);
   REMUDA_TRY(view.read());
   return view;
@@ -23,7 +23,7 @@ Result<MachineView> MachineView::open(std::string folder, ReadMachine read, Read
 
 Result<void> MachineView::read() {
   REMUDA_ASSIGN(inventory_, read_());
-  if (live_) claimed_ = claimed_by_others(folder_, inventory_);
+  if (live_ && others_ == OthersClaims::count) claimed_ = claimed_by_others(folder_, inventory_);
   if (read_allocations_) allocations_ = read_allocations_(inventory_);
   read_policy();
   read_at_s_ = monotonic_s();

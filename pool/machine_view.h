@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 #include "place/held.h"
+#include "pool/claim.h"
 #include "pool/state.h"
 #include "pool/usage.h"
 
@@ -27,7 +28,8 @@ class MachineView {
   /// Reads the machine and the policy once. `live`: the machine is this one, so that jobs of its other pools count.
   /// Without `read_allocations`, no other manager is asked.
   static Result<MachineView> open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live,
-                                  ReadAllocations read_allocations = nullptr);
+                                  ReadAllocations read_allocations = nullptr,
+                                  OthersClaims others = OthersClaims::count);
 
   /// Reads the machine and the policy. Only this shows which devices other processes and jobs of other pools use now.
   Result<void> read();
@@ -54,6 +56,7 @@ class MachineView {
   ReadMachine read_;
   ReadPolicy read_policy_;
   bool live_;
+  OthersClaims others_ = OthersClaims::count;
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
   ReadAllocations read_allocations_;

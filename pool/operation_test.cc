@@ -126,6 +126,18 @@ TEST_F(OperationTest, WhatAKeeperSaysOfARunIsBounded) {
   EXPECT_FALSE(state_.find(runs)->run.is_fresh(100 + 86400)) << "a step of any length is not believed";
 }
 
+/// Ranks are a job's to start, and each could make the pool's answers longer.
+TEST_F(OperationTest, ARunHasOnePartForEachDevice) {
+  const int64_t runs = running(test_job("eve", 1));
+  const std::string device = state_.find(runs)->devices.at(0);
+  RunNotice notice{0, 3, 9, 0.5, {{device, 0.25, 0.5}, {device, 0.5, 0.25}}};
+  ASSERT_TRUE(ask(RecordRun{runs, notice}));
+  EXPECT_EQ(state_.find(runs)->run, (RunNotice{100, 3, 9, 0.5, {{device, 0.75, 0.25}}}));
+  notice.parts.assign(RunNotice::kMostParts, {device, 1, 1});
+  ASSERT_TRUE(ask(RecordRun{runs, notice}));
+  EXPECT_EQ(state_.find(runs)->run.parts.size(), 1U);
+}
+
 TEST_F(OperationTest, ARunWasNotHeardOfInTheFuture) {
   const RunNotice notice{.at_s = 10'000, .step = 1};
   EXPECT_TRUE(notice.is_fresh(9'990)) << "clocks are set by small steps";

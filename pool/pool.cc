@@ -169,6 +169,7 @@ Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transit
   auto written = impl_->write(transition);
   const bool has_changed = written && (!impl_->changed.empty() || impl_->kept.differs_beside_jobs());
   if (has_changed) written = transaction.commit();
+  if (has_changed && !written) impl_->store.undone();
   if (written)
     impl_->kept.accept(impl_->changed);
   else

@@ -50,7 +50,7 @@ class Pool {
   bool may_try_again() const;
 
   /// One job, also an ended one; nothing where there is none, or where it ended too long ago: the pool keeps the last
-  /// 10000 ended jobs.
+  /// 10,000 ended jobs of each user, and 32 MiB of them, as long as all together are no more than 50,000 and 256 MiB.
   Result<std::optional<Job>> find(int64_t id);
   /// The newest ended jobs, by id, descending.
   Result<std::vector<Job>> ended(int at_most);

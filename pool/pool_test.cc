@@ -55,6 +55,33 @@ TEST(Pool, IsEmptyWhenNew) {
   EXPECT_EQ(*pool.read(), PoolState{});
 }
 
+/// Who submits and cancels thousands of jobs is rid of his own only.
+TEST(Pool, ForgetsNoJobsOfOneUserForThoseOfAnother) {
+  constexpr int kMost = 10'000, kMore = 500, kAda = 1000, kEve = 1001;
+  const TestFolder folder;
+  Pool pool = open_pool(folder);
+  const auto end_jobs = [&pool](int uid, int count) {
+    return pool.change([&](PoolState& state) -> Result<void> {
+      for (int i = 0; i < count; ++i) {
+        Job job = test_job(uid == kAda ? "ada" : "eve", 1);
+        job.id = state.next_job++;
+        job.uid = uid;
+        job.state = JobState::ended;
+        state.jobs.push_back(std::move(job));
+      }
+      return {};
+    });
+  };
+  ASSERT_TRUE(end_jobs(kAda, 1));
+  ASSERT_TRUE(end_jobs(kEve, kMost));
+  ASSERT_TRUE(end_jobs(kEve, kMore));
+  EXPECT_TRUE(*pool.find(1)) << "it is another user's";
+  const auto kept = pool.ended(2 * kMost);
+  ASSERT_TRUE(kept);
+  EXPECT_GE(kept->size(), size_t{kMost});
+  EXPECT_LE(kept->size(), size_t{kMost} + 100) << "those of one are bounded all the same";
+}
+
 TEST(Pool, IsPrivate) {
   const TestFolder folder;
   Pool pool = open_pool(folder);

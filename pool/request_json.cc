@@ -1,6 +1,6 @@
 #include "pool/request_json.h"
 
-#include "device/fields.h"
+#include "device/field_size.h"
 
 namespace remuda::pool {
 namespace {
@@ -58,6 +58,23 @@ RequestText text_of(const place::Request& request) {
 }  // namespace
 
 Json to_json(const place::Request& request) { return fields::write(text_of(request)); }
+
+/// Without a copy of its texts: a queue of thousands is counted with each submission.
+size_t size_of(const place::Request& request) {
+  static const size_t kAllKeys = [] {
+    RequestText text{.any_model = true, .cpu = true};
+    text.count = text.cores = 1;
+    text.memory_bytes = text.host_memory_bytes = 1;
+    text.share = 1;
+    for (std::string* one : {&text.model, &text.capability, &text.link, &text.where}) *one = "longest";
+    text.devices = {""};
+    return fields::json_size(text);
+  }();
+  size_t texts = fields::json_size(request.model) + fields::json_size(request.devices);
+  if (request.where) texts += fields::json_size(request.where->text());
+  if (request.capability) texts += fields::json_size(request.capability->text());
+  return kAllKeys + texts;
+}
 
 bool is_request_field(const std::string& name) {
   bool is_known = false;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace remuda::pool {
@@ -34,7 +35,7 @@ struct RunNotice {
   double at_s = 0;  ///< when it was heard of, in seconds since 1970; 0: never
   int64_t step = 0, steps = 0;
   double step_s = 0;
-  std::vector<RunPart> parts;     ///< one for each rank on this machine; all since the notice before
+  std::vector<RunPart> parts;     ///< one for each device with ranks of the run; all since the notice before
   int64_t checkpoint_step = 0;    ///< after which its last checkpoint was taken; 0: it has written none
   double checkpoint_age_s = 0;    ///< since that was written, else since it began; as it was heard of
   double checkpoint_every_s = 0;  ///< how often one is wanted; 0: it wants none
@@ -46,7 +47,7 @@ struct RunNotice {
     visit("step", self.step, "the last step that it has made");
     visit("steps", self.steps, "how many it is to make");
     visit("step_s", self.step_s, "how long a step takes");
-    visit("parts", self.parts, "of each rank on this machine");
+    visit("parts", self.parts, "of each device with ranks of the run");
     visit("checkpoint_step", self.checkpoint_step, "after which step its last checkpoint was taken; absent: none yet");
     visit("checkpoint_age_s", self.checkpoint_age_s, "seconds since that was written, else since it began");
     visit("checkpoint_every_s", self.checkpoint_every_s, "seconds after which another one is wanted");
@@ -74,6 +75,21 @@ struct RunNotice {
     checkpoint_every_s = within(checkpoint_every_s, kLongestAge_s);
     if (parts.size() > kMostParts) parts.resize(kMostParts);
     for (RunPart& part : parts) part.share = within(part.share, 1), part.waiting = within(part.waiting, 1);
+    merge_parts();
+  }
+  /// Of several ranks on one device: it works on the samples of all, and waits only while each of them does.
+  void merge_parts() {
+    std::vector<RunPart> merged;
+    for (const RunPart& part : parts) {
+      const auto known = std::ranges::find(merged, part.device, &RunPart::device);
+      if (known == merged.end()) {
+        merged.push_back(part);
+        continue;
+      }
+      known->share = std::min(1.0, known->share + part.share);
+      known->waiting = std::min(known->waiting, part.waiting);
+    }
+    parts = std::move(merged);
   }
   bool operator==(const RunNotice&) const = default;
 };

@@ -193,7 +193,9 @@ Result<std::vector<Job>> Store::ended(int at_most, int64_t below) {
 }
 
 Result<void> Store::write(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs) {
-  REMUDA_TRY(write_jobs(before, after, jobs));
+  auto written = write_jobs(before, after, jobs);
+  if (!written) undone();
+  REMUDA_TRY(written);
   REMUDA_TRY(write_leases(before, after));
   REMUDA_TRY(write_usage(before, after));
   REMUDA_TRY(write_spent(before, after));
@@ -221,6 +223,8 @@ Result<void> Store::write_jobs(const PoolState& before, const PoolState& after, 
   REMUDA_ASSIGN(sqlite::Statement put,
                 database_->prepare("INSERT INTO job (id, state, record) VALUES (?, ?, ?) ON CONFLICT "
                                    "(id) DO UPDATE SET state = excluded.state, record = excluded.record"));
+  constexpr int64_t kOften = 100;  // jobs that have come
+  bool is_due = false;
   for (const int64_t id : jobs) {
     const Job& job = *after.find(id);
     REMUDA_ASSIGN(const std::string record, encode(job));
@@ -228,9 +232,10 @@ Result<void> Store::write_jobs(const PoolState& before, const PoolState& after, 
     put.bind(2, std::string_view(to_string(job.state)));
     put.bind(3, std::string_view(record));
     REMUDA_TRY(put.run());
-    if (job.id % 100 == 0 && !before.find(id)) REMUDA_TRY(forget_ended(after));
+    if (job.state == JobState::ended) kept_.add(id, job.uid, record.size());
+    is_due = is_due || (id % kOften == 0 && !before.find(id));
   }
-  return {};
+  return is_due ? forget_ended(after) : Result<void>{};
 }
 
 Result<void> Store::write_leases(const PoolState& before, const PoolState& after) {
@@ -302,18 +307,27 @@ Result<void> Store::write_drains(const PoolState& before, const PoolState& after
   return {};
 }
 
-Result<void> Store::forget_ended(const PoolState& kept) {
-  REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT id FROM job WHERE state = 'ended' ORDER BY id DESC "
-                                                            "LIMIT -1 OFFSET ?"));
-  query.bind(1, kMostEnded);
-  std::vector<int64_t> old;
+/// Reads all records, unless no other process has written any since.
+Result<void> Store::read_kept() {
+  REMUDA_ASSIGN(const int64_t now, version());
+  if (kept_version_ == now) return {};
+  kept_ = {};
+  REMUDA_ASSIGN(sqlite::Statement query,
+                database_->prepare("SELECT id, coalesce(iif(json_valid(record), json_extract(record, '$.uid'), 0), 0), "
+                                   "length(CAST(record AS BLOB)) FROM job WHERE state = 'ended'"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
     if (!found) break;
-    if (!kept.find(query.integer(0))) old.push_back(query.integer(0));
+    kept_.add(query.integer(0), static_cast<int>(query.integer(1)), static_cast<size_t>(query.integer(2)));
   }
-  REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare("DELETE FROM job WHERE id = ?"));
-  for (const int64_t id : old) {
+  kept_version_ = now;
+  return {};
+}
+
+Result<void> Store::forget_ended(const PoolState& needed) {
+  REMUDA_TRY(read_kept());
+  REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare("DELETE FROM job WHERE id = ? AND state = 'ended'"));
+  for (const int64_t id : kept_.take_excess([&needed](int64_t job) { return needed.find(job) != nullptr; })) {
     drop.bind(1, id);
     REMUDA_TRY(drop.run());
   }

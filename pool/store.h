@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pool/kept_records.h"
 #include "pool/state.h"
 #include "sqlite/database.h"
 
@@ -13,9 +14,6 @@ namespace remuda::pool {
 
 class Store {
  public:
-  /// How many ended jobs are kept.
-  static constexpr int64_t kMostEnded = 10000;
-
   /// Opens or makes the file in an existing folder.
   static Result<Store> open(const std::string& folder);
 
@@ -30,6 +28,9 @@ class Store {
   /// Writes what differs; refuses a state that read() would not accept. To be called within a transaction for writing
   /// that has read `before`. `jobs`: those that differ, as comparing all of a long queue again takes long.
   Result<void> write(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs);
+
+  /// What was written within the transaction is not in the file.
+  void undone() { kept_version_.reset(); }
 
   Result<std::optional<Job>> find(int64_t id);
   Result<std::vector<Job>> ended(int at_most, int64_t below);
@@ -52,7 +53,8 @@ class Store {
   Result<void> write_usage(const PoolState& before, const PoolState& after);
   Result<void> write_spent(const PoolState& before, const PoolState& after);
   Result<void> write_drains(const PoolState& before, const PoolState& after);
-  Result<void> forget_ended(const PoolState& kept);
+  Result<void> forget_ended(const PoolState& needed);
+  Result<void> read_kept();
 
   struct Decoded {
     std::string record;
@@ -60,7 +62,9 @@ class Store {
   };
   std::string path_;
   std::unique_ptr<sqlite::Database> database_;
-  std::map<int64_t, Json> unknown_;     ///< fields of a newer program in the records that were read; they are kept
+  std::map<int64_t, Json> unknown_;  ///< fields of a newer program in the records that were read; they are kept
+  KeptRecords kept_;                 ///< as `kept_version_` has them, and what was written here since
+  std::optional<int64_t> kept_version_;
   std::map<int64_t, Decoded> decoded_;  ///< open jobs as they were read last: most have not changed since
 };
 

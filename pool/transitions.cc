@@ -71,8 +71,13 @@ Result<void> follow_array(const PoolState& state, Job& job) {
 
 void remember_turn(Job& job, double now_s) {
   if (!job.begun) return;
-  if (job.earlier.size() >= Job::kMostTurns) job.earlier.erase(job.earlier.begin());
   job.earlier.push_back({job.started_s, now_s, job.devices});
+  size_t devices = 0;
+  for (const Turn& turn : job.earlier) devices += turn.devices.size();
+  while (job.earlier.size() > Job::kMostTurns || (devices > Job::kMostTurnDevices && job.earlier.size() > 1)) {
+    devices -= job.earlier.front().devices.size();
+    job.earlier.erase(job.earlier.begin());
+  }
 }
 
 /// The job, for a user who may change it.

@@ -75,20 +75,26 @@ bool is_group(const std::string& name) {
   return found || !says_no(error);
 }
 
+std::vector<UserRange> user_ranges(std::string_view text) {
+  std::vector<UserRange> ranges;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> parts = split(line, ':');  // owner:first:count
+    if (parts.size() != 3) continue;
+    const auto first = parse_number<int64_t>(parts[1]), count = parse_number<int64_t>(parts[2]);
+    if (first && count) ranges.push_back({parts[0], *first, *count});
+  }
+  return ranges;
+}
+
 int owner_of(int uid, const std::string& file) {
   passwd entry{};
   std::vector<char> buffer;
   if (find_user(uid, entry, buffer)) return uid;
-  const auto text = read_text(file);
-  for (const std::string& line : split(text.value_or(""), '\n')) {
-    const std::vector<std::string> parts = split(line, ':');  // owner:first:count
-    if (parts.size() != 3) continue;
-    const auto first = parse_number<int64_t>(parts[1]), count = parse_number<int64_t>(parts[2]);
-    if (!first || !count || uid < *first || uid - *first >= *count) continue;
-    const auto owner = user_id(parts[0]);
-    return owner && *owner > 0 ? *owner : uid;
-  }
-  return uid;
+  const std::vector<UserRange> ranges = user_ranges(read_text(file).value_or(""));
+  const auto range = std::ranges::find_if(ranges, [uid](const UserRange& one) { return one.has(uid); });
+  if (range == ranges.end()) return uid;
+  const auto owner = user_id(range->owner);
+  return owner && *owner > 0 ? *owner : uid;
 }
 
 std::string user_name(int uid) {

@@ -1,7 +1,9 @@
 // The name of a user, for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace remuda::process {
@@ -13,6 +15,15 @@ std::string user_name(int uid);
 bool is_user(const std::string& name);
 /// The same of a group.
 bool is_group(const std::string& name);
+
+/// User ids of containers that somebody has, by name or number (subuid(5)).
+struct UserRange {
+  std::string owner;
+  int64_t first = 0, count = 0;
+  bool has(int uid) const { return uid >= first && uid - first < count; }
+};
+/// Those of the text of such a file; what is no range is left out.
+std::vector<UserRange> user_ranges(std::string_view text);
 
 /// Whose user ids of containers this one is among (subuid(5)); itself where it is nobody's, has a name of its own, or
 /// is among root's: a container of root is not root.

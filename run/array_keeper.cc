@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "place/place.h"
+#include "pool/admission.h"
 #include "pool/logs.h"
 #include "process/spawn.h"
 #include "run/at_end.h"
@@ -72,7 +73,7 @@ class ArrayKeeper {
 
   /// As many as can run on the machine at once, and one more that is ready to follow.
   int most_at_once() const {
-    constexpr double kMost = 64;
+    constexpr double kMost = pool::kMostIndices;
     const double devices = static_cast<double>(caretaker_.inventory().devices.size());
     return static_cast<int>(std::min(kMost, devices / (spec_.job.request.count * spec_.job.request.share) + 1));
   }

@@ -47,6 +47,7 @@ class Keeper {
         return {};
       }
       spec_.job.time_limit_s = entry_.time_limit_s();
+      spec_.grace_s = std::min(spec_.grace_s, entry_.grace_s());
       limit_at_s_ = spec_.job.time_limit_s > 0 ? monotonic_s() + spec_.job.time_limit_s : kNever_s;
       run_.begin({id_, entry_.claims(), limit_at_s_});
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_.run_tasks();

@@ -108,6 +108,7 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
   const pool::Job* job = state.find(id_);
   if (job) {
     time_limit_s_ = job->time_limit_s;
+    grace_s_ = job->grace_s;
     outlives_keeper_ = job->outlives_keeper;
   }
   if (job && job->state == pool::JobState::running) return claim(state);
@@ -160,7 +161,7 @@ Result<QueueEntry::Step> QueueEntry::claim(const pool::PoolState& state) {
   for (const pool::Lease& lease : state.leases)
     if (lease.job == id_) devices.push_back(lease.device);
   if (const std::string why = ailment_among(devices); !why.empty()) return give_way(why);
-  auto claim = pool::Claim::take(spec_.pool, devices);
+  auto claim = pool::Claim::take(spec_.pool, devices, caretaker_.pool().others_claims());
   if (claim) {
     claim_ = std::move(*claim);
     return Step::runs;

@@ -25,6 +25,8 @@ class QueueEntry {
   int64_t job() const { return id_; }
   /// How long the job that runs may do so: what it asked for, or what the policy has given it; 0: without limit.
   double time_limit_s() const { return time_limit_s_; }
+  /// The same of its grace time.
+  double grace_s() const { return grace_s_; }
 
   /// True once the job runs; false when it never will: its user gave up, it was cancelled, a job that it waits for
   /// failed. Then status() and why() have the reason. While the pool cannot be written, the job keeps its place and
@@ -63,7 +65,7 @@ class QueueEntry {
   bool is_left_waiting_ = false;
   bool has_reported_ = false, has_waited_ = false, has_run_ = false;
   bool outlives_keeper_ = false;  ///< as the pool has it: it may know that nobody can start another one
-  double time_limit_s_ = 0;
+  double time_limit_s_ = 0, grace_s_ = 0;
   double entered_at_s_ = 0;  ///< on the steady clock
 };
 

@@ -117,6 +117,7 @@ Result<void> Client::reach() {
   hides_devices_ = greeting->hides_devices;
   keeps_daemons_ = greeting->keeps_daemons;
   policy_ = greeting->policy;
+  others_claims_ = is_of_root() ? pool::OthersClaims::mean_nothing : pool::OthersClaims::count;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }
@@ -198,8 +199,8 @@ Result<Json> Client::ask(Request request, double patience_s) {
   }
 }
 
-Result<Page> Client::page(Ask what, int64_t job, double patience_s, int at_most) {
-  REMUDA_ASSIGN(const Json json, ask({.ask = what, .job = job, .at_most = at_most}, patience_s));
+Result<Page> Client::page(Request request, double patience_s) {
+  REMUDA_ASSIGN(const Json json, ask(std::move(request), patience_s));
   auto page = parse_page(json);
   if (!page) return failed("the agent's answer cannot be read: " + page.error().message);
   return page;
@@ -208,7 +209,7 @@ Result<Page> Client::page(Ask what, int64_t job, double patience_s, int at_most)
 Result<pool::PoolState> Client::read_pages(Ask what) {
   pool::PoolState state;
   for (int64_t after = 0;;) {
-    REMUDA_ASSIGN(Page part, page(what, after, kPatience_s));
+    REMUDA_ASSIGN(Page part, page({.ask = what, .job = after}, kPatience_s));
     state.next_job = part.state.next_job;
     std::ranges::move(part.state.jobs, std::back_inserter(state.jobs));
     std::ranges::move(part.state.leases, std::back_inserter(state.leases));
@@ -222,15 +223,27 @@ Result<pool::PoolState> Client::read_pages(Ask what) {
   }
 }
 
+/// Where several pages are read, a job that has moved on meanwhile counts as the later one has it.
 Result<pool::PoolState> Client::read_around(int64_t job) {
   has_news_ = false;
-  REMUDA_ASSIGN(Page part, page(Ask::around, job, kPatience_s));
-  return std::move(part.state);
+  REMUDA_ASSIGN(Page first, page({.ask = Ask::around, .job = job}, kPatience_s));
+  pool::PoolState state = std::move(first.state);
+  for (bool has_more = first.has_more; has_more;) {
+    int64_t after = 0;
+    for (const pool::Job& one : state.jobs)
+      if (one.id != job) after = one.id;
+    REMUDA_ASSIGN(Page part, page({.ask = Ask::around, .job = job, .after = after}, kPatience_s));
+    has_more = part.has_more && !part.state.jobs.empty() && part.state.jobs.back().id > after;
+    for (const pool::Job& one : part.state.jobs)
+      if (one.id > after && one.id != job) state.jobs.insert(one);
+    std::ranges::move(part.state.leases, std::back_inserter(state.leases));
+  }
+  return state;
 }
 
 Result<std::optional<pool::Job>> Client::find(int64_t id) {
   has_news_ = false;
-  REMUDA_ASSIGN(Page part, page(Ask::find, id, 0));
+  REMUDA_ASSIGN(Page part, page({.ask = Ask::find, .job = id}, 0));
   if (part.state.jobs.empty()) return std::nullopt;
   return std::move(part.state.jobs.front());
 }
@@ -238,7 +251,8 @@ Result<std::optional<pool::Job>> Client::find(int64_t id) {
 Result<std::vector<pool::Job>> Client::ended(int at_most) {
   std::vector<pool::Job> jobs;
   for (int64_t below = 0; static_cast<int>(jobs.size()) < at_most;) {
-    REMUDA_ASSIGN(Page part, page(Ask::ended, below, kPatience_s, at_most - static_cast<int>(jobs.size())));
+    const int left = at_most - static_cast<int>(jobs.size());
+    REMUDA_ASSIGN(Page part, page({.ask = Ask::ended, .job = below, .at_most = left}, kPatience_s));
     std::ranges::move(part.state.jobs, std::back_inserter(jobs));
     if (!part.has_more || jobs.empty() || jobs.back().id == below) break;
     below = jobs.back().id;

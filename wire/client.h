@@ -38,6 +38,7 @@ class Client final : public pool::Access {
   const std::string& folder() const override { return folder_; }
   const std::string& log_folder() const override { return log_folder_; }
   bool is_served() const override { return true; }
+  pool::OthersClaims others_claims() const override { return others_claims_; }
   bool may_have_daemons() const override { return keeps_daemons_; }
 
   Result<pool::PoolState> read() override { return read_pages(Ask::read); }
@@ -71,7 +72,7 @@ class Client final : public pool::Access {
   Result<void> send(const std::string& frame, double end_s);
   Result<Answer> receive(const std::string& id, double end_s);
   Result<void> fill(double end_s);
-  Result<Page> page(Ask ask, int64_t job, double patience_s, int at_most = 0);
+  Result<Page> page(Request request, double patience_s);
   Result<pool::PoolState> read_pages(Ask ask);
   tl::unexpected<Error> lost(const std::string& why);
   void take_news();
@@ -82,6 +83,7 @@ class Client final : public pool::Access {
   double asked_s_ = 0, until_s_ = 0;  ///< when that was asked, and until when it may take, however long an answer takes
   std::string folder_, policy_;
   bool hides_devices_ = false, keeps_daemons_ = false;
+  pool::OthersClaims others_claims_ = pool::OthersClaims::count;
   Fd connection_;  ///< empty: it is lost
   FrameReader reader_{kLargestAnswer};
   std::string identity_;  ///< begins the ids of this client's requests

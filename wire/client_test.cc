@@ -60,7 +60,25 @@ class PlayedAgent {
       reader.add({bytes, static_cast<size_t>(got)});
     }
   }
+  /// Of ten jobs that run, three are on a page, and the one that is asked for is on the first.
+  static Page around(const Request& request) {
+    constexpr int64_t kJobs = 10, kOnPage = 3;
+    Page page;
+    const auto add = [&page](int64_t id) {
+      page.state.jobs.insert({.id = id, .state = pool::JobState::running});
+      page.state.leases.push_back({.job = id, .device = "gpu:0", .share = 0.01});
+    };
+    if (request.after == 0) add(request.job);
+    for (int64_t id = request.after + 1, on_page = 0; id <= kJobs; ++id) {
+      if (id == request.job) continue;
+      page.has_more = on_page++ == kOnPage;
+      if (page.has_more) break;
+      add(id);
+    }
+    return page;
+  }
   static Answer answer_to(const Request& request, bool is_same) {
+    if (request.ask == Ask::around) return {.id = request.id, .result = to_json(around(request))};
     if (request.ask != Ask::hello) return {.id = request.id, .result = to_json(Page{})};
     if (is_same) return {.id = request.id, .result = fields::write(Greeting{.pool = "/pool"})};
     return {.id = request.id, .error = Error{ErrorKind::unavailable, kOfAnother, -1}};
@@ -92,6 +110,21 @@ TEST(Client, AsksNothingOfAnAgentOfAnotherVersionThatTakesThePlaceOfItsOwn) {
     ASSERT_FALSE(found) << "it would read what another version means by its words";
     EXPECT_EQ(found.error().message, kOfAnother);
     EXPECT_FALSE((*client)->may_try_again());
+  }
+}
+
+TEST(Client, ReadsAllPagesOfWhatRuns) {
+  for (const int64_t job : {1, 7, 10}) {
+    const ScratchFolder folder;
+    const std::string socket = folder.path("agent.sock");
+    const PlayedAgent agent(socket, {true, true, true});
+    const auto client = Client::connect(socket, "");
+    ASSERT_TRUE(client) << client.error().message;
+    const auto state = (*client)->read_around(job);
+    ASSERT_TRUE(state) << state.error().message;
+    ASSERT_EQ(state->jobs.size(), 10U);
+    EXPECT_EQ(state->leases.size(), 10U);
+    for (int64_t id = 1; id <= 10; ++id) EXPECT_NE(state->find(id), nullptr) << id;
   }
 }
 

@@ -30,7 +30,8 @@ enum class Ask {
   hello,    ///< protocol: the client's -> Greeting
   read,     ///< all that is open, a page at a time: jobs with ids above `job` -> Page
   own,      ///< the same for the caller's own jobs
-  around,   ///< leases, those who hold them, and `job` -> Page. The connection hears of changes of that job
+  around,   ///< leases, those who hold them, a page at a time, with ids above `after`, and on the first `job` -> Page.
+            ///< The connection hears of changes of that job
   find,     ///< the job of that number, also one that has ended -> Page. The connection hears of its changes
   ended,    ///< the newest ended jobs below id `job` (0: all), at most `at_most` -> Page
   enter,    ///< the process that asks becomes one of `job`, which runs and is the caller's -> null
@@ -68,6 +69,7 @@ struct Request {
   Ask ask = Ask::hello;
   int protocol = 0;
   int64_t job = 0;
+  int64_t after = 0;
   int at_most = 0;
   process::ProcessId process;  ///< its pid is 0 where there is none
   std::optional<pool::Operation> operation;
@@ -79,6 +81,7 @@ struct Request {
     visit("ask", self.ask, "what is asked", true);
     visit("protocol", self.protocol, "the client's");
     visit("job", self.job, "number of a job");
+    visit("after", self.after, "jobs with ids above");
     visit("at_most", self.at_most, "how many jobs");
     visit("process", self.process, "a process of the caller's");
   }

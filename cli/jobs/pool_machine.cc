@@ -37,7 +37,8 @@ Result<run::Caretaker> open_at(const std::string& socket, const std::string& fil
                                std::optional<double> within_s) {
   REMUDA_ASSIGN(auto client, wire::Client::connect(socket, logs_beside_agent(file), within_s));
   const auto read_policy = [path = policy_of(*client)] { return run::policy_at(path); };
-  REMUDA_ASSIGN(auto machine, pool::MachineView::open(client->folder(), read, read_policy, file.empty()));
+  REMUDA_ASSIGN(auto machine, pool::MachineView::open(client->folder(), read, read_policy, file.empty(), nullptr,
+                                                      client->others_claims()));
   return run::Caretaker(std::make_unique<pool::MachineView>(std::move(machine)), std::move(client));
 }
 
