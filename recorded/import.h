@@ -3,7 +3,9 @@
 // Read are: our own inventories; `nvidia-smi topo -m` and `topo -p2p`; `nvidia-smi -q -x`; `rocm-smi --showtopo`; NCCL
 // and RCCL topology files (NCCL_TOPO_DUMP_FILE); and matrices made from KFD's sysfs or from RCCL's node models, as in
 // testdata/machines. What a recording lacks, contradicts or hides is never guessed: the reading stays missing, and a
-// sentence in the inventory's notes says why.
+// sentence in the inventory's notes says why. So do notes say what stands beside a report, as warnings of its program,
+// and readings that cannot be (device/sane.h) are missing. Text in which a program says only that it failed is quoted
+// in the error.
 #pragma once
 
 #include <string>

@@ -112,7 +112,8 @@ std::vector<Field> fields_of(std::string_view line, const Word& name) {
   return fields;
 }
 
-/// Fields between tabs: a blank one stands before each N/A, where it is not a column of its own.
+/// Fields between tabs: a blank one stands before each N/A and before the last column, where it is not a column of its
+/// own.
 std::vector<std::string> align_tabs(std::vector<std::string> fields, size_t columns) {
   for (size_t i = 0; i + 1 < fields.size() && fields.size() > columns;) {
     if (fields[i].empty() && fields[i + 1] == "N/A")
@@ -121,6 +122,7 @@ std::vector<std::string> align_tabs(std::vector<std::string> fields, size_t colu
       ++i;
   }
   while (fields.size() > columns && fields.back().empty()) fields.pop_back();
+  while (fields.size() > columns && columns > 0 && fields[fields.size() - 2].empty()) fields.erase(fields.end() - 2);
   if (fields.size() > columns) fields.clear();
   return fields;
 }

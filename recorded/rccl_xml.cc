@@ -2,8 +2,10 @@
 #include <array>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "device/pci_address.h"
 #include "recorded/formats.h"
 #include "recorded/machine.h"
@@ -23,7 +25,7 @@ struct Lanes {
 
 /// A GPU or a network card, and where it hangs.
 struct End {
-  const Element* element = nullptr;   ///< <gpu> or <net>
+  const Element* element = nullptr;   ///< <gpu> or <net>; its <pci> where it has no element of its own
   const Element* function = nullptr;  ///< its own <pci>; null for a card without one
   const Element* cpu = nullptr;
   std::vector<const Element*> bridges;  ///< from the CPU down
@@ -31,10 +33,12 @@ struct End {
   std::pair<int, size_t> place;        ///< of a GPU: its number, then its position in the file
   std::map<std::string, Lanes> lanes;  ///< by PCI address of the other GPU
   int lanes_to_switches = 0;
+  int lanes_to_itself = 0, lanes_elsewhere = 0;  ///< to no other GPU of the file
 };
 
 struct Tree {
   std::vector<End> gpus, cards;
+  std::vector<End> functions;  ///< <pci> of the class of a GPU or a network card, without such an element in it
 };
 
 /// What stands above the element that is visited.
@@ -51,6 +55,26 @@ End end_of(const Element& element, const Above& above) {
   return end;
 }
 
+/// Of PCI, without "0x": display controllers and accelerators.
+bool is_gpu_class(std::string_view code) { return code.starts_with("03") || code.starts_with("12"); }
+
+std::string_view class_of(const Element& pci) {
+  const std::string_view code = pci.attribute("class");
+  return code.substr(code.starts_with("0x") || code.starts_with("0X") ? 2 : 0);
+}
+
+/// Also where the vendor is not known; not the display of a server's management controller.
+bool is_gpu(const Element& pci) {
+  constexpr std::array<std::string_view, 4> kVendors{"", "0x10de", "0x1002", "0x8086"};
+  return is_gpu_class(class_of(pci)) && std::ranges::count(kVendors, pci.attribute("vendor")) > 0;
+}
+
+/// A function that nothing says more of: of a GPU, or of a card for a network.
+bool is_bare(const Element& pci) {
+  return (is_gpu(pci) && !pci.child("gpu")) ||
+         (class_of(pci).starts_with("02") && !pci.child("nic") && !pci.child("net"));
+}
+
 /// As deep as the XML is: 64 at most.
 void walk(const Element& element, Above& above, Tree& tree) {
   for (const Element& child : element.children) {
@@ -64,6 +88,7 @@ void walk(const Element& element, Above& above, Tree& tree) {
       walk(child, inside, tree);
     } else if (child.name == "pci") {
       above.pci.push_back(&child);
+      if (is_bare(child)) tree.functions.push_back(end_of(child, above));
       walk(child, above, tree);
       above.pci.pop_back();
     } else if (child.name == "nic") {
@@ -129,21 +154,38 @@ void read_generation(const Element& gpu, Device& device) {
     device.compute_capability = fmt::format("{}.{}", *sm / 10, *sm % 10);
 }
 
-void read_lanes(End& gpu) {
+std::optional<std::string> address_of(const End& end) {
+  return end.function ? pci_address(end.function->attribute("busid")) : std::nullopt;
+}
+
+/// Whether the link leads to what is no GPU, as a CPU with such links.
+bool leads_to_another_kind(const Element& link) {
+  const std::string_view code = link.attribute("tclass");
+  return !code.empty() && !is_gpu_class(code.substr(code.starts_with("0x") ? 2 : 0));
+}
+
+void read_lanes(End& gpu, const std::set<std::string>& gpus) {
+  const auto own = address_of(gpu);
   for (const Element& link : gpu.element->children) {
     if (link.name != "nvlink" && link.name != "xgmi") continue;
     const int count = std::min(whole_number(link.attribute("count")).value_or(0), kMostLinks);
+    const auto add = [count](int& sum) { sum = std::min(sum + count, kMostLinks); };
+    const auto target = pci_address(link.attribute("target"));
     if (link.attribute("tclass") == kSwitchClass) {
-      gpu.lanes_to_switches = std::min(gpu.lanes_to_switches + count, kMostLinks);
-    } else if (const auto target = pci_address(link.attribute("target"))) {
+      add(gpu.lanes_to_switches);
+    } else if (target && target == own) {
+      add(gpu.lanes_to_itself);
+    } else if (target && !gpus.contains(*target)) {
+      if (!leads_to_another_kind(link)) add(gpu.lanes_elsewhere);
+    } else if (target) {
       Lanes& lanes = gpu.lanes[*target];
-      lanes = {link.name == "xgmi" ? Fabric::xgmi : Fabric::nvlink, std::min(lanes.count + count, kMostLinks)};
+      lanes.fabric = link.name == "xgmi" ? Fabric::xgmi : Fabric::nvlink;
+      add(lanes.count);
     }
   }
 }
 
 void add_gpu(End& gpu, Inventory& inventory) {
-  read_lanes(gpu);
   Device device;
   device.kind = DeviceKind::gpu;
   device.index = static_cast<int>(inventory.devices.size());
@@ -200,8 +242,7 @@ Path path_between(const End& a, const End& b) {
 }
 
 Lanes lanes_to(const End& gpu, const End& other) {
-  const auto address = other.function ? pci_address(other.function->attribute("busid")) : std::nullopt;
-  const auto found = gpu.lanes.find(address.value_or(""));
+  const auto found = gpu.lanes.find(address_of(other).value_or(""));
   return found == gpu.lanes.end() ? Lanes{} : found->second;
 }
 
@@ -222,9 +263,41 @@ void read_fabric(const End& a, const End& b, Link& link) {
     link.fabric = Fabric::nvlink;
     link.fabric_switched = true;
     link.fabric_links = switched;
+  } else if (a.lanes_to_itself + b.lanes_to_itself > 0) {
+    link.fabric = Missing{MissingReason::unsupported, "the source says that links lead from a GPU to itself"};
   } else {
     link.fabric = Fabric::none;
   }
+}
+
+/// "12 links of gpu:0 lead to itself".
+void note_lanes(const End& gpu, Inventory& inventory) {
+  const std::string whose = fmt::format("{} ({})", inventory.find(gpu.id)->label(), gpu.id);
+  const auto note = [&](int count, const char* where) {
+    if (count > 0) add_note(fmt::format("{} of {} lead to {}", counted(count, "link"), whose, where), inventory);
+  };
+  note(gpu.lanes_to_itself, "itself, and so to no other GPU of the source");
+  note(gpu.lanes_elsewhere, "what is no GPU of the source");
+}
+
+/// Where the source has no <gpu>, and none of a network card, the PCI functions of such classes are all that is known.
+void take_functions(Tree& tree, Inventory& inventory) {
+  size_t left_out = 0;
+  const bool has_gpus = !tree.gpus.empty(), has_cards = !tree.cards.empty();
+  for (End& function : tree.functions) {
+    const bool is_gpu = is_gpu_class(class_of(*function.element));
+    left_out += is_gpu && has_gpus;
+    if (is_gpu ? has_gpus : has_cards) continue;
+    std::vector<End>& ends = is_gpu ? tree.gpus : tree.cards;
+    ends.push_back(std::move(function));
+    ends.back().place = {0, ends.size()};
+  }
+  if (left_out > 0)
+    add_note(fmt::format("{} of the class of a GPU, without a <gpu>, are left out",
+                         counted(static_cast<double>(left_out), "PCI function")),
+             inventory);
+  if (!has_gpus && !tree.gpus.empty())
+    add_note("the source has no <gpu>: its GPUs are the PCI functions of their classes", inventory);
 }
 
 void add_pairs(const Tree& tree, Inventory& inventory) {
@@ -248,12 +321,21 @@ Result<Inventory> import_rccl_xml(const Text& text, const Element& root) {
   Tree tree;
   Above above;
   walk(root, above, tree);
+  Inventory inventory;
+  take_functions(tree, inventory);
+  if (tree.gpus.empty())
+    return usage_error(fmt::format(
+        "{} names no GPU: it has neither a <gpu> nor a <pci> of the class of one, as NCCL_TOPO_DUMP_FILE writes them",
+        text.where));
   if (tree.gpus.size() + tree.cards.size() > kMostEnds)
     return usage_error(fmt::format("{} has {} GPUs and network cards; at most {} are read", text.where,
                                    tree.gpus.size() + tree.cards.size(), kMostEnds));
   std::ranges::sort(tree.gpus, {}, &End::place);
-  Inventory inventory;
+  std::set<std::string> addresses;
+  for (const End& gpu : tree.gpus) addresses.insert(address_of(gpu).value_or(""));
+  for (End& gpu : tree.gpus) read_lanes(gpu, addresses);
   for (End& gpu : tree.gpus) add_gpu(gpu, inventory);
+  for (const End& gpu : tree.gpus) note_lanes(gpu, inventory);
   for (End& card : tree.cards) add_card(card, inventory);
   for (const Element& element : root.children)
     if (element.name == "cpu") add_node(element, inventory);

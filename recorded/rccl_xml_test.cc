@@ -112,7 +112,11 @@ TEST(RcclXml, UnknownNodesAndMasksAreMissing) {
   EXPECT_THAT(inventory.numa, SizeIs(0));
 }
 
-TEST(RcclXml, WithoutGpusHasNone) { EXPECT_THAT(import_rccl("").devices, SizeIs(0)); }
+TEST(RcclXml, WithoutGpusIsRefused) {
+  const auto inventory = import_machine("<system version=\"2\"></system>", "box.xml");
+  ASSERT_FALSE(inventory);
+  EXPECT_THAT(inventory.error().message, HasSubstr("box.xml names no GPU"));
+}
 
 TEST(RcclXml, RefusesTooManyGpus) {
   std::string gpus;

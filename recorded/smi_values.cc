@@ -88,6 +88,16 @@ std::optional<Process> process_of(const Element& info) {
   return process;
 }
 
+/// nvidia-smi lists a process that computes and draws once for each. It is one that computes.
+void add_process(Process process, std::vector<Process>& processes) {
+  constexpr std::array<std::string_view, 4> kTypes{"", "graphics", "compute", "shared"};
+  const auto same = std::ranges::find(processes, process.pid, &Process::pid);
+  if (same == processes.end()) return processes.push_back(std::move(process));
+  if (std::ranges::find(kTypes, process.type) > std::ranges::find(kTypes, same->type)) same->type = process.type;
+  if (!same->command.has_value()) same->command = process.command;
+  if (process.memory_bytes.value_or(-1) > same->memory_bytes.value_or(-1)) same->memory_bytes = process.memory_bytes;
+}
+
 std::span<const Element> first_few(std::span<const Element> elements, size_t most) {
   return elements.first(std::min(elements.size(), most));
 }
@@ -213,7 +223,7 @@ Reading<std::vector<Process>> processes_of(const Element& gpu, std::optional<Ins
     const bool here = wanted ? instance.value_or(-1) == wanted->gpu && compute.value_or(-1) == wanted->compute
                              : !is_listed(gpu, instance, compute);
     auto process = here ? process_of(info) : std::nullopt;
-    if (process) processes.push_back(std::move(*process));
+    if (process) add_process(std::move(*process), processes);
   }
   return processes;
 }

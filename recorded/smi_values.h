@@ -44,7 +44,7 @@ struct Instance {
   int gpu = 0;
   int compute = 0;
 };
-/// Those of the whole GPU (or of partitions the file does not list), or those of one partition.
+/// Those of the whole GPU (or of partitions the file does not list), or those of one partition; each once.
 Reading<std::vector<Process>> processes_of(const Element& gpu, std::optional<Instance> instance = {});
 
 }  // namespace remuda::recorded

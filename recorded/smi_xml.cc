@@ -68,6 +68,26 @@ void read_status(const Element& gpu, Status& status) {
   status.processes = processes_of(gpu);
 }
 
+/// What nvidia-smi says of the whole card in place of any of its values; the others are of the past then.
+std::optional<Missing> lost_of(const Element& gpu) {
+  const std::string_view text = trim(gpu.text);
+  for (const std::string_view words : {"GPU is lost", "[GPU is lost]", "GPU requires reset", "[GPU requires reset]"})
+    if (text == words && gpu.name != "process_name")
+      return Missing{MissingReason::lost, fmt::format("nvidia-smi says {}", words)};
+  for (const Element& child : gpu.children)
+    if (auto lost = lost_of(child)) return lost;
+  return std::nullopt;
+}
+
+/// A visitor of fields().
+struct SetMissing {
+  const Missing& missing;
+  template <typename T>
+  void operator()(const char*, Reading<T>& reading, const char*) const {
+    reading = missing;
+  }
+};
+
 /// Cards before row remapping retire pages. An inventory has no field for them.
 void note_retired_pages(const Element& gpu, const Device& device, Inventory& inventory) {
   const auto pages = sum_of(gpu, {"retired_pages/multiple_single_bit_retirement/retired_count",
@@ -138,6 +158,10 @@ void add_gpu(const Element& gpu, int index, Inventory& inventory) {
   read_identity(gpu, device);
   read_limits(gpu, device);
   read_status(gpu, device.status);
+  if (const auto lost = lost_of(gpu)) {
+    SetMissing visitor{*lost};
+    Status::fields(device.status, visitor);
+  }
   give_id(device, inventory);
   note_retired_pages(gpu, device, inventory);
   inventory.devices.push_back(std::move(device));

@@ -48,12 +48,6 @@ bool is_comment(std::string_view line) {
   return line[0] == '#' && !trim(line.substr(1)).starts_with("nvidia-smi topo");
 }
 
-std::string comment_text(std::string_view line) {
-  line = trim(line.substr(1));
-  if (line.starts_with("source:")) line = trim(line.substr(7));
-  return brief(line, kLongestComment);
-}
-
 }  // namespace
 
 Result<Text> read_lines(std::string_view raw, std::string_view where) {
@@ -96,6 +90,12 @@ std::string_view trim(std::string_view text) {
 
 std::optional<int> whole_number(std::string_view text) {
   return text.starts_with('-') ? std::nullopt : parse_number<int>(text);
+}
+
+std::string comment_text(std::string_view line) {
+  line = trim(line.substr(1));
+  if (line.starts_with("source:")) line = trim(line.substr(7));
+  return brief(line, kLongestComment);
 }
 
 std::string brief(std::string_view text, size_t limit) {

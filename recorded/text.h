@@ -32,6 +32,8 @@ std::string_view trim(std::string_view text);
 /// Decimal digits and nothing else; nothing when they do not fit.
 std::optional<int> whole_number(std::string_view text);
 
+/// A line that begins with '#', without "# " and "source: ".
+std::string comment_text(std::string_view line);
 /// Foreign text for a terminal: printable, at most `limit` bytes.
 std::string brief(std::string_view text, size_t limit);
 /// "a", "a and b", "a, b, c, d and 12 more".
