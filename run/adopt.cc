@@ -16,6 +16,7 @@
 #include "run/job_environment.h"
 #include "run/job_monitor.h"
 #include "run/keeper_for.h"
+#include "run/pool_retry.h"
 #include "run/queue_entry.h"
 
 namespace remuda::run {
@@ -138,8 +139,13 @@ class AdoptKeeper {
   Result<void> give_back() {
     pool::Ending ending{.exit_status = pool::kEndedByRemuda, .why = why_};
     if (confinement_) ending.memory_peak_bytes = confinement_->memory().peak_bytes;
-    REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
+    const auto record = [&]() -> Result<void> {
+      REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
+      return {};
+    };
+    REMUDA_TRY(record_for_a_day(record, id_, caretaker_.pool(), link_));
     confinement_.reset();
+    if (caretaker_.pool().is_served()) return {};
     REMUDA_TRY(caretaker_.read_machine());
     REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
     return {};

@@ -1,6 +1,7 @@
 #include "run/array_front.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <deque>
 #include <fcntl.h>
@@ -178,8 +179,9 @@ class ArrayFront {
 
   void end(const Member& member, const Message& message) {
     ::waitpid(member.front.pid, nullptr, 0);
-    if (message.job == 0 && message.status == process::kOwnFailure && has_entered_ && !closed_)
-      return try_again(member.index, message.text);
+    const bool may_pass =
+        message.status == process::kOwnFailure || message.status == exit_status(ErrorKind::unavailable);
+    if (message.job == 0 && may_pass && has_entered_ && !closed_) return try_again(member.index, message.text);
     is_known_ = true;
     if (message.job == 0) closed_ = true;  // it did not enter the pool, and the other indices would not either
     if (message.status != 0) {
@@ -194,7 +196,8 @@ class ArrayFront {
     report_({Kind::progress, id_, static_cast<int>(ended * 100 / spec_.array.indices.size()), text});
   }
 
-  /// Another index has entered the pool, so that whatever kept this one from it may pass: a full disk, a busy database.
+  /// Another index has entered the pool, so that whatever kept this one from it may pass: a full disk, a busy database,
+  /// an agent that is started anew.
   void try_again(int index, const std::string& why) {
     waiting_.push_front(index);
     next_start_s_ = monotonic_s() + kPause_s;
@@ -228,10 +231,21 @@ class ArrayFront {
     if (status == 0 && !waiting_.empty()) status = stop_signal_ > 0 ? 128 + stop_signal_ : process::kOwnFailure;
     const Message last{Kind::ended, id_, status, summary()};
     if (keeper_.channel) send(keeper_.channel.get(), last);
-    keeper_.channel.reset();
-    ::waitpid(keeper_.pid, nullptr, 0);
+    await_keeper();
     report_(last);
     return status;
+  }
+
+  /// Until it has recorded the end, or goes on with that alone.
+  void await_keeper() {
+    if (!keeper_.channel) {  // it has ended the array itself
+      ::waitpid(keeper_.pid, nullptr, 0);
+      return;
+    }
+    pollfd polled{keeper_.channel.get(), 0, 0};  // hung up then
+    while (::poll(&polled, 1, -1) < 0 && errno == EINTR) {
+    }
+    keeper_.channel.reset();
   }
 
   const RunSpec& spec_;

@@ -1,18 +1,20 @@
 #include "run/array_keeper.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <optional>
-#include <thread>
+#include <poll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "place/place.h"
 #include "pool/admission.h"
 #include "pool/logs.h"
 #include "process/spawn.h"
 #include "run/at_end.h"
 #include "run/caretaker.h"
+#include "run/keeper_for.h"
+#include "run/pool_retry.h"
 
 namespace remuda::run {
 namespace {
@@ -30,21 +32,35 @@ class ArrayKeeper {
     send(front_.get(), Message{Kind::started, id_, most_at_once(), ""});
     while (!has_ended_) {
       const auto kept = keep_once();
-      if (!kept && !caretaker_.pool().may_try_again()) return kept;
-      if (!kept) std::this_thread::sleep_for(kPause);  // the disk is full, or the database busy: the array stays
+      if (!kept && (!caretaker_.pool().may_try_again() || monotonic_s() >= leave_at_s_)) return kept;
+      // The disk is full, the database busy, or the agent away: the array stays.
+      if (!kept) pause(PoolRetry::pause_s(monotonic_s() - kept_s_));
+      if (kept) kept_s_ = monotonic_s();
     }
     return {};
   }
-  int64_t id() const { return id_; }
+  /// Tells the front that the array is over, unless that has left.
+  void tell_end(int status, const std::string& why) {
+    if (front_) send(front_.get(), Message{Kind::ended, id_, status, why});
+  }
 
  private:
   static constexpr double kLook_s = 10;
-  static constexpr auto kPause = std::chrono::seconds(1);
+  /// For so long the pool is told of its end.
+  static constexpr double kPatience_s = 24 * 3600;
+
+  /// Or until the front has something to say.
+  void pause(double seconds) const {
+    pollfd polled{front_ ? front_.get() : -1, POLLIN, 0};
+    ::poll(&polled, 1, static_cast<int>(seconds * 1000));
+  }
 
   Result<void> keep_once() {
-    if (!ending_) REMUDA_TRY(caretaker_.pool().wait(id_, {}, kLook_s, {front_.get()}));
+    const auto waited = ending_ ? Result<void>{} : caretaker_.pool().wait(id_, {}, kLook_s, {front_.get()});
     listen();
-    if (ending_) return record_end();
+    if (ending_) leave_at_s_ = std::min(leave_at_s_, monotonic_s() + kPatience_s);
+    if (ending_) return record_end().or_else([&](const Error& error) { return go_on_alone(error); });
+    REMUDA_TRY(waited);
     if (text_ != recorded_) REMUDA_TRY(record_text());
     REMUDA_TRY(caretaker_.tidy());
     return read_pool();
@@ -100,8 +116,7 @@ class ArrayKeeper {
   Result<void> read_pool() {
     REMUDA_ASSIGN(const auto array, caretaker_.pool().find(id_));
     if (array && array->state != pool::JobState::ended) return {};
-    send(front_.get(),
-         Message{Kind::ended, id_, process::kOwnFailure, array ? array->why : "it is not in the pool any more"});
+    tell_end(process::kOwnFailure, array ? array->why : "it is not in the pool any more");
     has_ended_ = true;
     (void)report_end(caretaker_.pool(), spec_, id_);
     return {};
@@ -109,10 +124,19 @@ class ArrayKeeper {
 
   Result<void> record_end() {
     REMUDA_TRY(caretaker_.apply(pool::End{id_, *ending_}));
-    REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
+    if (!caretaker_.pool().is_served()) REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
     has_ended_ = true;
     (void)report_end(caretaker_.pool(), spec_, id_);
     return {};
+  }
+
+  /// The end cannot be recorded yet: the front, which waits for this process, has all that it needs.
+  Result<void> go_on_alone(const Error& error) {
+    if (front_) {
+      front_.reset();
+      REMUDA_TRY(leave_streams());
+    }
+    return tl::unexpected(error);
   }
 
   const RunSpec& spec_;
@@ -120,7 +144,8 @@ class ArrayKeeper {
   Caretaker caretaker_;
   int64_t id_ = 0;
   bool has_ended_ = false;
-  std::optional<pool::Ending> ending_;  ///< reported by the front
+  double kept_s_ = monotonic_s(), leave_at_s_ = kNever_s;  ///< when the pool answered last; both on the steady clock
+  std::optional<pool::Ending> ending_;                     ///< reported by the front
   std::string text_ = "its indices start one after another", recorded_ = text_;
 };
 
@@ -128,15 +153,14 @@ class ArrayKeeper {
 
 void keep_array(const RunSpec& spec, const OpenPool& open, Fd front) {
   ::setpgid(0, 0);  // signals from a terminal reach only the front
-  const int channel = front.get();
-  const auto refuse = [&](int64_t id, const Error& error) {
-    send(channel, Message{Kind::ended, id, status_of_refusal(error), error.message});
-  };
   auto caretaker = open();
-  if (!caretaker) return refuse(0, caretaker.error());
-  if (const auto known = caretaker->pool().become_keeper(); !known) return refuse(0, known.error());
+  const auto known = caretaker ? caretaker->pool().become_keeper() : tl::unexpected(caretaker.error());
+  if (!known) {
+    send(front.get(), Message{Kind::ended, 0, status_of_refusal(known.error()), known.error().message});
+    return;
+  }
   ArrayKeeper keeper(spec, std::move(front), std::move(*caretaker));
-  if (const auto kept = keeper.run(); !kept) refuse(keeper.id(), kept.error());
+  if (const auto kept = keeper.run(); !kept) keeper.tell_end(status_of_refusal(kept.error()), kept.error().message);
 }
 
 }  // namespace remuda::run

@@ -34,7 +34,8 @@ void await_end(pool::Access& pool, int64_t id) {
   constexpr double kLook_s = 0.2;
   for (const double end_s = monotonic_s() + kOrphansPatience_s; monotonic_s() < end_s;) {
     const auto job = pool.find(id);
-    if (!job || !*job || (*job)->state == pool::JobState::ended || !pool.wait(id, {}, kLook_s, {})) return;
+    if (job && (!*job || (*job)->state == pool::JobState::ended)) return;
+    if (!job || !pool.wait(id, {}, kLook_s, {})) steady_clock().sleep_s(kLook_s);  // the agent may come back
   }
 }
 

@@ -9,6 +9,7 @@
 #include "run/idle_response.h"
 #include "run/job_environment.h"
 #include "run/keeper_for.h"
+#include "run/pool_retry.h"
 #include "run/queue_entry.h"
 #include "share/job_sharing.h"
 
@@ -82,7 +83,12 @@ class HoldKeeper {
 
   /// Frees the devices first; then reads the machine again, as a process may still use them, and starts other jobs.
   Result<void> give_back(const std::string& why) {
-    REMUDA_TRY(caretaker_.apply(pool::End{id_, {.why = why}}));
+    const auto record = [&]() -> Result<void> {
+      REMUDA_TRY(caretaker_.apply(pool::End{id_, {.why = why}}));
+      return {};
+    };
+    REMUDA_TRY(record_for_a_day(record, id_, caretaker_.pool(), link_));
+    if (caretaker_.pool().is_served()) return {};
     REMUDA_TRY(caretaker_.read_machine());
     REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
     return {};

@@ -91,35 +91,38 @@ class Keeper {
     }
   }
 
-  /// Waits before the next start, longer each time; false when the job is to end instead, or to be queued again.
+  /// Waits before the next start, longer each time, and until the pool can be read, which has the job's devices; false
+  /// when the job is to end instead, or to be queued again.
   bool back_off(int restarts, Outcome& outcome) {
-    constexpr double kFirst_s = 1, kLongest_s = 60;
+    constexpr double kFirst_s = 1, kLongest_s = 60, kBlind_s = 1;
     const double end_s = monotonic_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
     for (;;) {
-      if (is_called_off(outcome)) return false;
+      const auto found = caretaker_.pool().find(id_);
+      if (is_called_off(found, outcome)) return false;
       if (monotonic_s() >= limit_at_s_) {
         queue_again_as(outcome, time_limit_text(spec_));
         return false;
       }
       const double left_s = end_s - monotonic_s();
-      if (left_s <= 0) return true;
-      if (!caretaker_.pool().wait(id_, {}, std::min(left_s, limit_at_s_ - monotonic_s()), link_.readable()))
-        return false;
+      if (left_s <= 0 && found) return true;
+      const double most_s = std::min(found ? left_s : kBlind_s, limit_at_s_ - monotonic_s());
+      if (!found || !caretaker_.pool().wait(id_, {}, most_s, link_.readable())) link_.wait(std::min(kBlind_s, most_s));
     }
   }
 
-  /// Whether a signal or a change of the pool since then asks the job to end, or to be queued again.
-  bool is_called_off(Outcome& outcome) {
-    bool is_asked_to = link_.gone();
+  /// Whether a signal or a change of the pool since then, as far as that could be read, asks the job to end, or to be
+  /// queued again.
+  bool is_called_off(const Result<std::optional<pool::Job>>& found, Outcome& outcome) {
     const auto signals = link_.take_signals();
-    const auto found = caretaker_.pool().find(id_);
+    bool is_asked_to = link_.gone();
     const pool::Job* job = found && *found ? &**found : nullptr;
-    if (!job || job->cancelled) return true;
+    if (found && (!job || job->cancelled)) return true;
     for (const ReceivedSignal& one : signals) {
       if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to send it to
       is_asked_to = true;
       if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
     }
+    if (!job) return is_asked_to;
     if (!job->evicted.empty()) queue_again_as(outcome, "was told to end: " + job->evicted);
     if (!job->evicted.empty()) return true;
     if (job->preempted_by == 0) return is_asked_to;
@@ -174,24 +177,13 @@ class Keeper {
   }
 
   /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
-  /// background until the pool has it too, as other jobs may wait for it (--after, arrays); for a day, after which the
-  /// log has it. Told to stop, as at a shutdown of the machine, it leaves that to the agent, which sees that it is
-  /// gone.
+  /// background until the pool has it, too; where it never has, the log does.
   Result<void> record_later(const std::function<Result<void>()>& record) {
-    constexpr double kPatience_s = 24 * 3600;
     run_.close_output();
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);
-    PoolRetry retry(caretaker_.pool(), link_);
     (void)link_.take_signals();  // those were for the job
-    for (const double end_s = monotonic_s() + kPatience_s;;) {
-      const auto recorded = record();
-      if (recorded) break;
-      const auto signals = link_.take_signals();  // the front ends now
-      const bool is_told_to_stop = std::ranges::find(signals, SIGTERM, &ReceivedSignal::number) != signals.end();
-      if (is_told_to_stop && caretaker_.pool().is_served()) return recorded;
-      if (!retry.rest(id_, recorded.error()) || monotonic_s() >= end_s) return recorded;
-    }
+    REMUDA_TRY(record_for_a_day(record, id_, caretaker_.pool(), link_));
     entry_.release_claims();
     const auto started = start_others();
     (void)report_end(caretaker_.pool(), spec_, id_);

@@ -1,6 +1,7 @@
 #include "run/pool_retry.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/clock.h"
 
@@ -23,6 +24,20 @@ bool PoolRetry::rest(int64_t job, const Error& error) {
 void PoolRetry::reset() {
   fails_since_s_.reset();
   reported_.clear();
+}
+
+Result<void> record_for_a_day(const std::function<Result<void>()>& record, int64_t job, pool::Access& pool,
+                              FrontLink& link) {
+  constexpr double kPatience_s = 24 * 3600;
+  PoolRetry retry(pool, link);
+  for (const double end_s = monotonic_s() + kPatience_s;;) {
+    auto recorded = record();
+    if (recorded) return recorded;
+    const auto signals = link.take_signals();
+    const bool is_told_to_stop = std::ranges::find(signals, SIGTERM, &ReceivedSignal::number) != signals.end();
+    if (is_told_to_stop && pool.is_served()) return recorded;
+    if (!retry.rest(job, recorded.error()) || monotonic_s() >= end_s) return recorded;
+  }
 }
 
 }  // namespace remuda::run

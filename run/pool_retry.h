@@ -2,6 +2,7 @@
 // that a disk that is full for a while does not remove a job from the queue.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,5 +31,11 @@ class PoolRetry {
   std::optional<double> fails_since_s_;  ///< on the steady clock
   std::string reported_;
 };
+
+/// Calls `record`, which tells the pool how a job has ended, until it succeeds, as other jobs may wait for it: for a
+/// day. Told to stop, as at a shutdown of the machine, it leaves that to the agent, where there is one, which sees that
+/// this process is gone. Returns the last error.
+Result<void> record_for_a_day(const std::function<Result<void>()>& record, int64_t job, pool::Access& pool,
+                              FrontLink& link);
 
 }  // namespace remuda::run

@@ -178,12 +178,16 @@ Result<Json> Client::ask_once(const Request& request) {
   return std::move(answer.result);
 }
 
+void Client::begin_call() {
+  constexpr double kEver = std::numeric_limits<double>::infinity();
+  until_s_ = is_hasty_ ? monotonic_s() + (is_silent_ ? kHastySilent_s : kHasty_s) : kEver;
+}
+
 Result<Json> Client::ask(Request request, double patience_s) {
   constexpr double kFirst_s = 0.02, kLongest_s = 0.5;
   request.id = next_id();
   fit(request);
-  constexpr double kEver = std::numeric_limits<double>::infinity();
-  until_s_ = is_hasty_ ? monotonic_s() + (is_silent_ ? kHastySilent_s : kHasty_s) : kEver;
+  begin_call();
   const double end_s = std::min(monotonic_s() + patience_s, until_s_);
   for (double pause_s = kFirst_s;; pause_s = std::min(kLongest_s, 2 * pause_s)) {
     may_try_again_ = false;
@@ -312,7 +316,11 @@ Result<void> Client::wait(int64_t, const std::vector<process::ProcessId>& proces
                           const std::vector<int>& readable) {
   constexpr double kBlindStep_s = 0.25;  // where the kernel does not report the end of processes
   take_news();
-  if (!connection_) return lost("it has closed the connection");
+  if (!connection_) {
+    begin_call();
+    may_try_again_ = false;
+    return reach();  // and then it may have changed
+  }
   std::vector<Fd> ends;
   std::vector<pollfd> polled{{connection_.get(), POLLIN, 0}};
   for (const int fd : readable) polled.push_back({fd, POLLIN, 0});

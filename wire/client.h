@@ -58,6 +58,7 @@ class Client final : public pool::Access {
   Result<int> become_keeper() override { return -1; }
   Result<pool::PoolState> attend(int64_t job) override { return read_around(job); }
   Result<void> rest(int64_t job, const std::vector<int>& readable) override;
+  /// A connection that is lost is made again, once, and that ends the wait.
   Result<void> wait(int64_t job, const std::vector<process::ProcessId>& processes, double seconds,
                     const std::vector<int>& readable) override;
 
@@ -65,6 +66,7 @@ class Client final : public pool::Access {
   Client(std::string socket, std::string log_folder, bool is_hasty)
       : socket_(std::move(socket)), log_folder_(std::move(log_folder)), is_hasty_(is_hasty) {}
   std::string next_id();
+  void begin_call();
   Result<void> reach();
   /// Asks again, where the connection is lost, for `patience_s`.
   Result<Json> ask(Request request, double patience_s);

@@ -4,10 +4,12 @@
 #include <memory>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/log_reader.h"
+#include "cli/jobs/patience.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "pool/lifeline.h"
@@ -62,15 +64,17 @@ Result<void> begin(LogReader& log, int lines) {
   return log.read(print_bytes);
 }
 
-/// Waits for a time that is short for a person; ends at once when the job ends.
-Result<void> rest(run::Caretaker& caretaker, const pool::Job& job) {
+/// Looks at the job again after a time that is short for a person, or when it ends.
+Result<void> look_again(run::Caretaker& caretaker, pool::Job& job) {
   constexpr double kLook_s = 0.25;
   std::vector<process::ProcessId> keepers;
   if (pool::lives(caretaker.folder(), job.keeper))
     keepers.push_back(job.keeper);
   else
     REMUDA_TRY(caretaker.tidy());
-  return caretaker.pool().wait(job.id, keepers, kLook_s, {});
+  REMUDA_TRY(caretaker.pool().wait(job.id, keepers, kLook_s, {}));
+  REMUDA_ASSIGN(job, find_job(caretaker, std::to_string(job.id)));
+  return {};
 }
 
 /// On stderr, as it is no part of the log.
@@ -82,7 +86,7 @@ void report_waiting(const pool::Job& job) {
 Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
   report_waiting(job);
   std::optional<LogReader> log;
-  for (;;) {
+  for (Patience patience;;) {
     const bool has_ended = job.state == pool::JobState::ended;  // all its output is in the log then
     if (!log) {
       REMUDA_ASSIGN(log, open_log_of(job));
@@ -91,8 +95,7 @@ Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
       REMUDA_TRY(log->read(print_bytes));
     }
     if (has_ended) return 0;
-    REMUDA_TRY(rest(caretaker, job));
-    REMUDA_ASSIGN(job, find_job(caretaker, std::to_string(job.id)));
+    REMUDA_TRY(patience.after(look_again(caretaker, job), caretaker.pool(), kNever_s));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/job_text.h"
+#include "cli/jobs/patience.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "pool/lifeline.h"
@@ -15,8 +16,6 @@ namespace remuda::cli {
 namespace {
 
 constexpr int kTimedOut = 124;  // as timeout(1)
-/// An agent that is started anew, as by an upgrade, is there again soon.
-constexpr double kPatience_s = 30, kAgain_s = 0.1;
 
 struct WaitFlags {
   MachineFlags machine;
@@ -69,7 +68,7 @@ Result<int> wait(const WaitFlags& flags) {
     REMUDA_ASSIGN(pool::Job job, find_job(caretaker, name));
     jobs.push_back(std::move(job));
   }
-  for (double seen_s = monotonic_s();;) {
+  for (Patience patience;;) {
     const auto open = std::ranges::find_if(jobs, [](const auto& job) { return job.state != pool::JobState::ended; });
     if (open == jobs.end()) return status_of(jobs);
     const double left_s = end_s - monotonic_s();
@@ -77,13 +76,8 @@ Result<int> wait(const WaitFlags& flags) {
       fmt::print(stderr, "remuda: job {} is still {}\n", name_of(*open), to_string(stage_of(*open)));
       return kTimedOut;
     }
-    auto seen = rest(caretaker, jobs, left_s);
-    if (!seen && caretaker.pool().may_try_again()) steady_clock().sleep_s(std::min(kAgain_s, left_s));
-    if (seen || caretaker.pool().may_try_again()) seen = look(caretaker, jobs);
-    if (seen)
-      seen_s = monotonic_s();
-    else if (!caretaker.pool().may_try_again() || monotonic_s() >= seen_s + kPatience_s)
-      return tl::unexpected(seen.error());
+    const auto seen = rest(caretaker, jobs, left_s).and_then([&] { return look(caretaker, jobs); });
+    REMUDA_TRY(patience.after(seen, caretaker.pool(), left_s));
   }
 }
 
