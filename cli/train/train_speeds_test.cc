@@ -80,6 +80,11 @@ TEST_F(TrainSpeeds, HaveWhatAStepTookOfEachDevice) {
   EXPECT_EQ(known[0]->part.per_sample_s, 0.002);
   EXPECT_EQ(known[0]->update_s, 0.03);
   EXPECT_FALSE(known.at(1)) << "its update is not known";
+  job::TrainJob other = job;
+  other.train.momentum = 0.5;
+  EXPECT_TRUE(known_costs(other, lab()).at(0));
+  other.train.momentum = 0;
+  EXPECT_FALSE(known_costs(other, lab()).at(0)) << "it has no state to update";
   for (const Json& wrong :
        {Json(), Json("fast"), Json{{"fixed_s", 1}}, Json::parse(R"({"per_sample_s": 1e999})", nullptr, false)}) {
     measured["devices"][0]["alone_step"] = wrong;
