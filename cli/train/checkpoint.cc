@@ -107,7 +107,8 @@ Result<Found> chosen(const Flags& flags) {
     return Found{at, std::move(manifest)};
   }
   REMUDA_ASSIGN(checkpoint::Newest newest, checkpoint::newest_whole(flags.folder));
-  for (const std::string& why : newest.passed_over) fmt::print(stderr, "{}; the one before it is taken\n", why);
+  for (const std::string& why : newest.passed_over)
+    fmt::print(stderr, "{}; the one before it is taken\n", printable(why));
   if (!newest.found) return usage_error(fmt::format("there is no whole checkpoint in {}", flags.folder));
   return std::move(*newest.found);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/train/report_text.h"
 #include "workers/event.h"
 
@@ -30,7 +31,7 @@ std::string operator_table(const Json& rank) {
   table.cut_first(0);
   for (const Json& one : list_field(rank, "operators")) {
     const auto ms = [&](const char* key) { return fmt::format("{:.2f}", 1e3 * number_field(one, key)); };
-    std::vector<std::string> row{text_field(one, "name"), fmt::format("{:.0f}", number_field(one, "calls")),
+    std::vector<std::string> row{printable(text_field(one, "name")), fmt::format("{:.0f}", number_field(one, "calls")),
                                  ms("total_s"), ms("self_s")};
     if (has_device_times) row.insert(row.end(), {ms("device_s"), ms("device_self_s")});
     const double self_s = number_field(one, has_device_times ? "device_self_s" : "self_s");
@@ -79,7 +80,7 @@ std::string profile_text(const Json& report) {
   for (size_t rank = 0; rank < ranks.size() && rank < names.size(); ++rank)
     text += "\n" + rank_text(fmt::format("rank {}, {}", rank, names[rank]), steps, ranks[rank]);
   if (const std::string trace = text_field(profile, "trace"); !trace.empty())
-    text += fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) +
+    text += fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", printable(trace)) +
             unprofiled_text(ranks);
   return text;
 }

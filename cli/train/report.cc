@@ -48,7 +48,7 @@ std::string whole(double value) { return fmt::format("{:.0f}", value); }
 std::string one_digit_percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
 
 std::string policy(const Json& report) {
-  return report.contains("balance") ? workers::text_field(report["balance"], "policy", "-") : "-";
+  return report.contains("balance") ? printable(workers::text_field(report["balance"], "policy", "-")) : "-";
 }
 
 /// Where there were any.
@@ -223,7 +223,8 @@ Result<int> report(const std::vector<std::string>& files, const std::string& plo
     REMUDA_ASSIGN(Json read, read_report(file));
     reports.push_back(std::move(read));
   }
-  const std::vector<std::string> names = short_names(files);
+  std::vector<std::string> names = short_names(files);
+  for (std::string& name : names) name = printable(name);
   if (!plot_file.empty()) REMUDA_TRY(plot(reports[0], names[0], plot_file));
   fmt::print("{}", comparison_text(names, reports));
   return 0;

@@ -107,6 +107,20 @@ TEST(Report, SaysWhichKeysDifferOtherThanTheDevices) {
   EXPECT_THAT(text, HasSubstr("do not compare"));
 }
 
+TEST(Report, LeavesNothingATerminalObeys) {
+  const std::string wild = "\x1b[2J\u202e\nx";
+  Json one = run(0.75, 0.5), two = run(0.5, 0.5);
+  one["devices"][0]["id"] = one["balance"]["policy"] = one["transport"] = wild;
+  one["job"] = {{"model.path", wild}, {wild, "1"}};
+  two["job"] = {{"model.path", "b"}};
+  const std::string text = comparison_text({"one", "two"}, {one, two});
+  EXPECT_THAT(text, HasSubstr("model.path: one ?[2J??x, two b"));
+  EXPECT_THAT(text, HasSubstr("?[2J??x: one 1, two not set"));
+  EXPECT_THAT(split(text, '\n'),
+              Each(testing::ResultOf([](const std::string& line) { return printable(line) == line; }, true)));
+  EXPECT_THAT(text, Not(HasSubstr("\nx")));
+}
+
 TEST(Report, ComparesLossesOfRunsThatDifferInTheirSplitOnly) {
   Json one = run(0.75, 0.9), two = run(0.5, 0.9);
   one["job"] = {{"train.seed", "1"}, {"balance.policy", "auto"}, {"balance.state_shares", ""}, {"output.weights", "a"}};

@@ -59,13 +59,13 @@ std::vector<std::string> different_keys(const std::vector<std::string>& names, c
   for (const std::string& key : all) {
     const auto value_of = [&](size_t run) {
       const auto found = keys[run].find(key);
-      return found == keys[run].end() || found->second.empty() ? std::string("not set") : found->second;
+      return found == keys[run].end() || found->second.empty() ? std::string("not set") : printable(found->second);
     };
     bool same = true;
     for (size_t run = 1; run < keys.size(); ++run) same = same && value_of(run) == value_of(0);
     if (same) continue;
     learnt_alike = learnt_alike && learns_the_same(key);
-    texts.push_back(fmt::format("{}: {}", key, per_run(names, value_of)));
+    texts.push_back(fmt::format("{}: {}", printable(key), per_run(names, value_of)));
   }
   return texts;
 }
@@ -75,7 +75,7 @@ bool stopped(const Json& report) { return report.value("stopped", Json(false)) =
 std::vector<std::string> device_ids(const Json& report) {
   std::vector<std::string> ids;
   for (const Json& device : report.value("devices", Json::array()))
-    ids.push_back(workers::text_field(device, "id", "-"));
+    ids.push_back(printable(workers::text_field(device, "id", "-")));
   return ids;
 }
 
@@ -166,7 +166,7 @@ std::string unregistered_text(const Json& report) {
                     "less than it "
                     "was asked for ({}). A limit of locked memory may be why (`ulimit -l`).",
                     names[rank], human_bytes(workers::number_field(unregistered, "bytes")),
-                    workers::text_field(unregistered, "why", "it did not say why")));
+                    printable(workers::text_field(unregistered, "why", "it did not say why"))));
   }
   return fmt::format("{}", fmt::join(texts, " "));
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/train/report_text.h"
 #include "cli/train/run_compression.h"
 #include "cli/train/run_together.h"
@@ -223,8 +224,7 @@ std::string imbalance_sentence(const Json& report, const RunTimes& run, double s
 /// Where a better split could not help, and there was the time to find one. `limit`: the most of a step. A split that
 /// was given is changed first: `auto` leaves out by itself who costs more than it gives.
 std::optional<SlowerTogether> slower_by_others(const Json& report, const RunTimes& run, Limit limit) {
-  if (!is_balanced(report))
-    return limit == Limit::imbalance ? std::nullopt : slower_together(report, run.unbalanced());
+  if (!is_balanced(report)) return limit == Limit::imbalance ? std::nullopt : slower_together(report, run.unbalanced());
   return run.steps_of_split < kStepsToBalance ? std::nullopt : slower_together(report);
 }
 
@@ -238,7 +238,7 @@ std::string network_help(const Json& report, bool goes_over_tcp, bool packs) {
 }
 
 std::string communication_sentence(const Json& report, const RunTimes& run, double share) {
-  const std::string transport = workers::text_field(report, "transport");
+  const std::string transport = printable(workers::text_field(report, "transport"));
   const std::string what = fmt::format("Communication took {} of each step{}", percent(share),
                                        transport.empty() ? "" : fmt::format(", over {}", transport));
   const bool by_devices = report.value("device_collectives", Json::object()).contains("library");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
@@ -61,9 +62,9 @@ Result<void> print_plan(const CheckedRun& run, const std::string& reason) {
                              known_costs(job, run.inventory));
   if (depends_on_libtorch(job, run.inventory)) plan.worker = worker_abilities();
   REMUDA_TRY(check_precision(job, run.inventory, plan));
-  fmt::print("{} would train on {}:\n{}", job.model.name.empty() ? job.model.path : job.model.name, run.inventory.host,
-             plan_text(job, run.inventory, plan, reason));
-  if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
+  fmt::print("{} would train on {}:\n{}", printable(job.model.name.empty() ? job.model.path : job.model.name),
+             printable(run.inventory.host), plan_text(job, run.inventory, plan, printable(reason)));
+  if (!run.note.empty()) fmt::print(stderr, "{}\n", printable(run.note));
   return {};
 }
 
@@ -155,7 +156,7 @@ Result<int> train(TrainFlags flags) {
   if (flags.job.dry_run || !is_here) return rehearse(flags, std::move(asked));
   if (!flags.compare.empty()) return compare(flags, asked);
   REMUDA_ASSIGN(PreparedRun run, prepare(flags, asked));
-  if (!run.note.empty() && run.rank == 0) fmt::print(stderr, "{}\n", run.note);
+  if (!run.note.empty() && run.rank == 0) fmt::print(stderr, "{}\n", printable(run.note));
   REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
   const bool closed = finished.signal == SIGHUP;
   const bool reports = !finished.report.is_null() || (run.rank == 0 && !run.joins && finished.signal == 0);

@@ -8,12 +8,19 @@
 namespace remuda::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// A relative name of nothing that is there stays relative unless it is made absolute first.
+fs::path where_it_would_be(const std::string& file) {
+  std::error_code error;
+  return fs::weakly_canonical(fs::absolute(file, error), error);
+}
+
 /// By any of its names, or where it would be.
 bool is_same_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
   if (a.empty() || b.empty()) return false;
   std::error_code error;
-  return fs::equivalent(a, b, error) || fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+  return fs::equivalent(a, b, error) || where_it_would_be(a) == where_it_would_be(b);
 }
 
 }  // namespace

@@ -44,6 +44,14 @@ TEST_F(TrainOutputs, DoNotReplaceEachOther) {
             "output.weights and --json name the same file");
 }
 
+TEST_F(TrainOutputs, DoNotReplaceEachOtherByARelativeName) {
+  const std::string file = "no file of the tests";
+  const std::vector<job::Setting> written{{"output.weights", std::filesystem::absolute(file)}, {"--json", file}};
+  const auto checked = check_distinct(written, read_);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message, "output.weights and --json name the same file");
+}
+
 TEST_F(TrainOutputs, WithoutANameAreNoFiles) {
   EXPECT_TRUE(check_distinct(std::vector<job::Setting>{{"--json", ""}, {"--step-times", ""}}, read_));
 }

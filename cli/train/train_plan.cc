@@ -8,13 +8,13 @@
 #include <set>
 
 #include "balance/shares.h"
-#include "balance/split.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/train/report_text.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_progress.h"
+#include "cli/train/train_split.h"
 #include "place/capability.h"
 #include "place/rates.h"
 
@@ -101,19 +101,6 @@ void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) 
   plan.samples_per_s = job.train.global_batch / step_s;
   plan.speed_reason = "the speeds that earlier runs measured of each device alone";
   if (shares_devices(job)) plan.speed_reason += "; ranks that share one slow each other, which is not in it";
-}
-
-/// By the law, where it is the run that decides, and all that it goes by is known.
-std::optional<balance::Split> split_by_law(const job::TrainJob& job,
-                                           const std::vector<std::optional<StepCost>>& costs) {
-  const bool decides = job.balance.policy == balance::BalancePolicy::automatic && job.balance.state_shares.empty();
-  const bool knows_all = costs.size() == job.devices.size() &&
-                         std::ranges::all_of(costs, [](const auto& cost) { return cost.has_value(); });
-  if (!decides || !knows_all || has_roles(job) || job.memory.parameters == job::Held::sharded) return std::nullopt;
-  std::vector<balance::SplitDevice> devices;
-  for (const auto& cost : costs)
-    devices.push_back({.compute = cost->part, .samples = {0, job.train.global_batch}, .update_s = cost->update_s});
-  return balance::best_split(devices, {.batch = job.train.global_batch, .unit = std::max(1, job.train.micro_batch)});
 }
 
 void plan_by_law(const job::TrainJob& job, const balance::Split& split, TrainPlan& plan) {
@@ -295,7 +282,7 @@ TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const 
                     const std::vector<std::optional<StepMemory>>& memory,
                     const std::vector<std::optional<StepCost>>& costs) {
   TrainPlan plan;
-  if (const auto split = split_by_law(job, costs)) {
+  if (const auto split = split_by_law(job, inventory, costs)) {
     plan_by_law(job, *split, plan);
   } else {
     plan_shares(job, inventory, speeds, plan);
@@ -361,7 +348,8 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
     std::vector<std::string> parts;
     for (size_t rank = 0; rank < names.size(); ++rank)
       parts.push_back(fmt::format("{} {:.1f} %", names[rank], 100 * plan.state_shares[rank]));
-    text += line("state", fmt::format("{}", fmt::join(parts, ", ")), "of the parameters, that each updates for all");
+    text += line("state", fmt::format("{}", fmt::join(parts, ", ")),
+                 "of the parameters, that each updates for all, as far as it has room for their state");
   }
   text += role_lines(job);
   const std::string step =

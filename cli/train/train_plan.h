@@ -22,7 +22,7 @@ struct PlannedMemory {
 struct TrainPlan {
   std::vector<double> shares;  ///< of the global batch, one per device
   std::string shares_reason;
-  std::vector<double> state_shares;  ///< parts of the parameters that each owns; empty: not known
+  std::vector<double> state_shares;  ///< parts of the parameters that each owns, where it has room; empty: not known
   std::optional<double> samples_per_s, step_s;
   std::string speed_reason;                          ///< where these are from, or why they are not known
   std::vector<std::optional<PlannedMemory>> memory;  ///< one per device; nothing where no run has measured it

@@ -70,7 +70,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
     return fmt::format("other devices can join at {0}: remuda train FILE --join {0} --devices DEVICE",
                        printable(workers::text_field(event, "address")));
   if (name == "regrouped") return take_regrouped(event);
-  if (name == "note") return workers::text_field(event, "text");
+  if (name == "note") return printable(workers::text_field(event, "text"));
   return "";
 }
 
@@ -183,7 +183,7 @@ std::string TrainProgress::balance_line(const Json& event, double step) {
     shares.push_back(fmt::format("{} {:.0f}", devices_[i], counts[i]));
   return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", step, fmt::join(shares, ", "),
                      100 * workers::number_field(event, "predicted_gain"),
-                     workers::text_field(event, "reason", "no reason given"));
+                     printable(workers::text_field(event, "reason", "no reason given")));
 }
 
 std::string TrainProgress::take_memory(const Json& event) const {
@@ -224,7 +224,7 @@ std::string TrainProgress::take_epoch(const Json& event) const {
 
 std::string TrainProgress::take_checkpoint(const Json& event) {
   const double step = workers::number_field(event, "step");
-  const std::string why = workers::text_field(event, "failed");
+  const std::string why = printable(workers::text_field(event, "failed"));
   const bool goes_on = event.value("goes_on", Json(true)) == Json(true);
   if (!why.empty())
     return fmt::format("step {:.0f}: no checkpoint: {}{}", step, why, goes_on ? "; the run goes on" : "");
@@ -232,7 +232,7 @@ std::string TrainProgress::take_checkpoint(const Json& event) {
 }
 
 std::string TrainProgress::take_profile(const Json& event) {
-  const std::string trace = workers::text_field(event, "trace");
+  const std::string trace = printable(workers::text_field(event, "trace"));
   return fmt::format("{:.0f} steps recorded{}; the report has their operators", workers::number_field(event, "steps"),
                      trace.empty() ? "" : " in " + trace);
 }

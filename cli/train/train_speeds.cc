@@ -49,6 +49,9 @@ std::string division_of(const job::TrainJob& job) {
   });
 }
 
+/// SGD without it has no state, and updates faster.
+bool has_momentum(const job::TrainJob& job) { return job.train.momentum != 0; }
+
 /// Ranks that share a CPU device compute with a part of its cores each, also alone.
 std::string key_of(const job::TrainJob& job, size_t rank, const Inventory& inventory) {
   const Device& device = chosen_device(inventory, job.devices[rank].use);
@@ -142,7 +145,8 @@ std::vector<std::optional<StepCost>> known_costs(const job::TrainJob& job, const
     const StepCost cost{{std::max(0.0, workers::number_field(step, "fixed_s")),
                          std::max(0.0, workers::number_field(step, "per_sample_s"))},
                         workers::number_field(step, "update_s")};
-    const bool is_known = std::isnormal(cost.part.seconds(1)) && std::isnormal(cost.update_s) && cost.update_s > 0;
+    const bool is_known = std::isnormal(cost.part.seconds(1)) && std::isnormal(cost.update_s) && cost.update_s > 0 &&
+                          step.value("momentum", Json()) == Json(has_momentum(job));
     known.push_back(is_known ? std::optional(cost) : std::nullopt);
   }
   return known;
@@ -157,7 +161,10 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
     const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
     if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
     Json& kept = speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
-    if (Json step = devices[rank].value("alone_step", Json()); step.is_object()) kept["step"] = std::move(step);
+    if (Json step = devices[rank].value("alone_step", Json()); step.is_object()) {
+      step["momentum"] = has_momentum(job);
+      kept["step"] = std::move(step);
+    }
     if (Json memory = memory_in(devices[rank], report, job); !memory.is_null()) kept["memory"] = std::move(memory);
   }
   forget_oldest(speeds);

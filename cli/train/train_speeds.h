@@ -28,7 +28,8 @@ struct StepCost {
   double update_s = 0;
 };
 
-/// One per device of the job. Nothing for one where no run has measured both.
+/// One per device of the job. Nothing for one where no run has measured both, the update with momentum where the job
+/// has that, or without.
 std::vector<std::optional<StepCost>> known_costs(const job::TrainJob& job, const Inventory& inventory);
 
 /// What a step takes of a device's memory: `held` before it, and besides `fixed`, and `per_sample` of each sample that

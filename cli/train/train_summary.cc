@@ -37,7 +37,7 @@ std::string cell(const Json& object, const char* key, const Format& show) {
 
 /// Of a device that takes no samples by its role, the role.
 std::string share_of(const Json& device) {
-  return takes_samples(device) ? cell(device, "share", percents) : workers::text_field(device, "role");
+  return takes_samples(device) ? cell(device, "share", percents) : printable(workers::text_field(device, "role"));
 }
 
 std::string device_table(const Json& report) {
@@ -45,7 +45,7 @@ std::string device_table(const Json& report) {
   const std::vector<std::string> names = device_names(report);
   for (size_t rank = 0; rank < names.size(); ++rank) {
     const Json& device = report.at("devices")[rank];
-    table.add({names[rank], workers::text_field(device, "model", "-"), cell(device, "slowdown", slowed),
+    table.add({names[rank], printable(workers::text_field(device, "model", "-")), cell(device, "slowdown", slowed),
                cell(device, "alone_samples_per_s", rate_text), share_of(device), cell(device, "samples", count),
                cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
   }
@@ -72,9 +72,9 @@ std::string weights_line(const Json& report) {
                            : workers::number_field(report, "steps") > 0 ? "not written"
                                                                         : "not written, as no step was made");
   const Json& weights = report["weights"];
-  return line("weights",
-              fmt::format("{} tensors, {}, as {} in {}", cell(weights, "tensors", count),
-                          cell(weights, "bytes", human_bytes), workers::text_field(weights, "format", "-"), file));
+  return line("weights", fmt::format("{} tensors, {}, as {} in {}", cell(weights, "tensors", count),
+                                     cell(weights, "bytes", human_bytes),
+                                     printable(workers::text_field(weights, "format", "-")), printable(file)));
 }
 
 /// Where checkpoints could not be written: how many, and what of the rest was. What that means for the run is said at
@@ -89,7 +89,7 @@ std::string checkpoints_line(const Json& report) {
 /// The text that the model has generated, with the prompt before it, as both may hold anything.
 std::string sample_lines(const Json& report) {
   if (const std::string why = workers::text_field(report, "sample_missing"); !why.empty())
-    return "\n" + wrapped(fmt::format("There is no sample: {}.", why), kSummaryWidth);
+    return "\n" + wrapped(fmt::format("There is no sample: {}.", printable(why)), kSummaryWidth);
   if (!report.contains("sample")) return "";
   std::string text = "\nsample\n";
   const std::string prompt = report.contains("job") ? workers::text_field(report["job"], "output.prompt") : "";

@@ -55,6 +55,23 @@ TEST(TrainSummary, IsATableAndALinePerResult) {
             "one more like cpu:0 would make it up to 43 % shorter.\n");
 }
 
+TEST(TrainSummary, LeavesNothingATerminalObeys) {
+  const std::string wild = "\x1b[2J\nx";
+  Json strange = report();
+  strange["devices"][0].update(
+      {{"id", wild}, {"model", wild}, {"role", wild}, {"unregistered", {{"bytes", 1}, {"why", wild}}}});
+  strange["job"] = {{"output.weights", wild}};
+  strange["weights"] = {{"tensors", 4}, {"bytes", 9}, {"format", wild}};
+  strange["sample_missing"] = wild;
+  strange["profile"] = {
+      {"steps", 1}, {"trace", wild}, {"devices", {{{"operators", {{{"name", wild}, {"calls", 1}}}}}}}};
+  const std::string text = summary_text(strange);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\nx")));
+  for (const char* before : {"9 B, as ", " in ", "There is no sample: ", "The trace is ", "than it was asked for ("})
+    EXPECT_THAT(text, HasSubstr(std::string(before) + "?[2J?x"));
+}
+
 TEST(TrainSummary, NamesRolesAndWhatTheyGain) {
   Json unlike = report();
   unlike["devices"][0]["role"] = "compute";
