@@ -98,7 +98,16 @@ Result<const Device*> Inventory::resolve(std::string_view name) const {
   if (begun.size() > 1)
     return usage_error(fmt::format("'{}' begins the UUIDs of {} devices, {} and {} among them", name, begun.size(),
                                    begun[0]->id, begun[1]->id));
-  return usage_error(fmt::format("there is no device '{}' on {}; there are: {}", name, host, known));
+  const std::string unseen = this->unseen();
+  return usage_error(fmt::format("there is no device '{}' on {}; there are: {}{}", name, host, known,
+                                 unseen.empty() ? "" : "; others may be there that cannot be seen (" + unseen + ")"));
+}
+
+std::string Inventory::unseen() const {
+  std::string why;
+  for (const ProbeReport& probe : probes)
+    if (probe.blind) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", probe.name, probe.reason);
+  return why;
 }
 
 const Link* Inventory::link(std::string_view a, std::string_view b) const {

@@ -139,6 +139,7 @@ struct ProbeReport {
   std::string name;
   int devices = 0;
   std::string reason;
+  bool blind = false;
 
   static constexpr const char* kName = "probe";
   template <typename Self, typename Visit>
@@ -146,6 +147,8 @@ struct ProbeReport {
     visit("name", self.name, "which probe", kRequired);
     visit("devices", self.devices, "how many devices it found");
     visit("reason", self.reason, "why it could not look, or what kept it from seeing all");
+    visit("blind", self.blind,
+          "its driver is there and does not answer, so that it can have devices that are not listed");
   }
   bool operator==(const ProbeReport&) const = default;
 };
@@ -239,6 +242,9 @@ struct Inventory {
   /// By what people type: id, label (gpu:0), index of a GPU ("0"), PCI address in any spelling, or the beginning of
   /// exactly one UUID (four characters or more beyond its prefix). A usage error that lists the devices otherwise.
   Result<const Device*> resolve(std::string_view name) const;
+  /// Why there may be devices that are not listed, as the driver of such ones does not answer: "nvml: the driver's
+  /// library ..."; empty where all are.
+  std::string unseen() const;
   /// The link of a pair, in either order; nothing when none is recorded.
   const Link* link(std::string_view a, std::string_view b) const;
 

@@ -36,12 +36,12 @@ class Refuser {
   }
 
   Refusal refuse() const {
-    const bool can_be = !knows_all_ && come_.size() >= count();
+    const bool can_be = !unseen_.empty() || (!knows_all_ && come_.size() >= count());
     Refusal refusal{.never = !can_be && !search_.has_set(request_.count, is_anything)};
     if (refusal.never) {
       refusal.sentence = never();
     } else {
-      refusal.sentence = not_now();
+      refusal.sentence = may_be_unseen() ? unseen() : not_now();
       refusal.blockers = blockers();
       refusal.earliest_s = earliest();
     }
@@ -54,6 +54,15 @@ class Refuser {
   }
   std::string wanted() const { return fmt::format("{} {} wanted", request_.count, request_.count == 1 ? "is" : "are"); }
   size_t count() const { return static_cast<size_t>(request_.count); }
+
+  /// Whether only devices that cannot be seen could be what is wanted.
+  bool may_be_unseen() const { return !unseen_.empty() && !search_.has_set(request_.count, is_anything); }
+
+  std::string unseen() const {
+    if (asked_.empty())
+      return fmt::format("no GPU of {} can be seen ({}); {}{}", host(), unseen_, wanted(), cpu_hint());
+    return fmt::format("{}; others may be there that cannot be seen ({})", never(), unseen_);
+  }
 
   std::string never() const {
     if (asked_.empty()) return fmt::format("there is no GPU on {}; {}{}", host(), wanted(), cpu_hint());
@@ -229,6 +238,7 @@ class Refuser {
   const Request& request_;
   const Search& search_;
   const std::span<const Held> held_;
+  const std::string unseen_ = printable(inventory_.unseen());
   std::vector<const Candidate*> asked_, come_;
   size_t free_ = 0, unknown_ = 0;
   bool only_gpus_ = true;

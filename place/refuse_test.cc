@@ -43,6 +43,32 @@ TEST(Never, WithoutAGpu) {
   EXPECT_EQ(never(inventory, {}), "there is no GPU on box; 1 is wanted (--cpu allows CPU devices)");
 }
 
+/// What a machine says whose driver does not answer: see Inventory::unseen().
+ProbeReport blind_probe() { return {"nvml", 0, "library and kernel module are of different versions", true}; }
+
+TEST(NotNow, WhereADriverDoesNotAnswerThereMayBeGpus) {
+  Inventory inventory = make_gpus(0);
+  inventory.probes = {{"amd", 0, "no /sys/class/kfd"}, blind_probe()};
+  const Refusal refusal = refused(inventory, {});
+  EXPECT_FALSE(refusal.never);
+  EXPECT_EQ(refusal.sentence,
+            "no GPU of box can be seen (nvml: library and kernel module are of different versions); 1 is wanted");
+  inventory.devices.push_back({.id = "cpu:0", .kind = DeviceKind::cpu});
+  EXPECT_THAT(refused(inventory, {}).sentence, HasSubstr("1 is wanted (--cpu allows CPU devices)"));
+}
+
+TEST(NotNow, WhereOneOfTwoDriversDoesNotAnswerThereMayBeMoreGpus) {
+  Inventory inventory = make_gpus(2);
+  inventory.probes = {{"amd", 2, ""}, blind_probe()};
+  const Refusal refusal = refused(inventory, {.count = 3});
+  EXPECT_FALSE(refusal.never);
+  EXPECT_EQ(refusal.sentence,
+            "there are 2 GPUs on box; 3 are wanted; others may be there that cannot be seen (nvml: library and kernel "
+            "module are of different versions)");
+  EXPECT_FALSE(refused(inventory, {.memory_bytes = 80 * kGiB}).never);
+  EXPECT_EQ(placed_on(inventory, {.count = 2}), (std::vector<std::string>{"gpu:0", "gpu:1"}));
+}
+
 TEST(Never, SaysHowTheCpuBecomesSeveralDevices) {
   Inventory inventory = make_gpus(1);
   inventory.devices.push_back({.id = "cpu:0", .kind = DeviceKind::cpu, .cores = std::vector{0, 1, 2}});

@@ -23,6 +23,8 @@ struct ProbeOptions {
 class LiveMachine {
  public:
   explicit LiveMachine(const ProbeOptions& options);
+  /// By other probes; what the first of them read of a device counts.
+  static LiveMachine seen_by(std::vector<std::unique_ptr<Probe>> probes);
   /// Reads the current state.
   Result<Inventory> read();
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,7 @@ struct Finding {
   std::vector<NumaNode> numa;
   std::vector<Driver> drivers;
   std::string reason;  ///< one sentence that says why it could not read all; empty when it did
+  bool blind = false;  ///< there is a driver that does not answer, so that devices may be there that are not found
 };
 
 class Probe {
@@ -30,6 +32,10 @@ class Probe {
   virtual const char* name() const = 0;
   /// Nothing when the probe can work here; otherwise one sentence that says why not. No full stop.
   virtual std::optional<std::string> unviable() = 0;
+  /// After unviable() has said why not: whether that is a driver that does not answer, as in Finding::blind.
+  virtual bool is_blind() const { return false; }
+  /// The maker of all its devices, as in Device::vendor, if what it does not list is driven by nothing; else empty.
+  virtual std::string_view vendor() const { return {}; }
   /// May be called repeatedly: a probe keeps what it opened, and each call reads the current state. A device that fails
   /// is still included, its readings Missing with the reason; an error means only that the request was wrong.
   virtual Result<Finding> find() = 0;

@@ -48,6 +48,7 @@ TEST(LinkSpeeds, TheSpecialStandsBeforeTheGeneral) {
   EXPECT_EQ(link_speeds().gbps({.of = "nvlink", .version = 3, .other_chip = "8.6"}), 14.0625);
   EXPECT_EQ(link_speeds().gbps({.of = "nvlink", .version = 99}), 25);
   EXPECT_EQ(link_speeds().gbps({.of = "xgmi", .chip = "gfx942"}), 64);
+  EXPECT_EQ(link_speeds().gbps({.of = "xgmi", .chip = "gfx950"}), 76.5);
   EXPECT_EQ(link_speeds().gbps({.of = "xgmi", .chip = "gfx1100"}), 25);
   EXPECT_EQ(link_speeds().gbps({.of = "pcie", .path = "SYS", .near = true}), 14);
   EXPECT_EQ(link_speeds().gbps({.of = "pcie", .path = "SYS"}), 10);

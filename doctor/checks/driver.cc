@@ -69,6 +69,8 @@ Diagnoses check_probes(const Inventory& inventory, const HostFacts&) {
       all.push_back(pass(fmt::format("{}: {}", probe.name, found)));
     else if (probe.devices > 0)
       all.push_back(warn(fmt::format("{}: {}, but {}", probe.name, found, probe.reason), kReadLog));
+    else if (probe.blind)
+      all.push_back(fail(fmt::format("{}: {}", probe.name, probe.reason), kReadLog));
     else
       all.push_back(skip(fmt::format("{}: {}", probe.name, probe.reason)));
   }
@@ -87,7 +89,7 @@ Diagnoses check_driver(const Inventory& inventory, const HostFacts&) {
         driver.runtime_version.has_value() ? ", serves runtimes up to " + driver.runtime_version.value() : "";
     all.push_back(pass(fmt::format("{} {}{}", driver.vendor, driver.version.value(), serves)));
   }
-  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver reported its version"));
+  if (all.empty()) all.push_back(gpus(inventory).empty() ? no_gpu(inventory) : skip("no driver reported its version"));
   return all;
 }
 
@@ -98,12 +100,12 @@ Diagnoses check_driven(const Inventory& inventory, const HostFacts& facts) {
 Diagnoses check_driver_match(const Inventory& inventory, const HostFacts&) {
   Diagnoses all;
   for (const Driver& driver : inventory.drivers) all.push_back(match(driver));
-  if (all.empty()) all.push_back(skip(gpus(inventory).empty() ? "no GPU here" : "no driver reported its version"));
+  if (all.empty()) all.push_back(gpus(inventory).empty() ? no_gpu(inventory) : skip("no driver reported its version"));
   return all;
 }
 
 Diagnoses check_device_files(const Inventory& inventory, const HostFacts& facts) {
-  if (gpus(inventory).empty()) return {skip("no GPU here")};
+  if (gpus(inventory).empty()) return {no_gpu(inventory)};
   if (!facts.device_files.has_value()) return {skip_for(facts.device_files)};
   const auto& files = facts.device_files.value();
   if (files.empty())

@@ -18,6 +18,14 @@ TEST(ProbeCheck, TellsEachProbesReason) {
   EXPECT_THAT(words_of(all), HasSubstr("1 GPU did not answer"));
 }
 
+TEST(ProbeCheck, ADriverThatDoesNotAnswerIsNoMachineWithoutGpus) {
+  Inventory machine;
+  machine.probes = {{"nvml", 0, "library and kernel module are of different versions", true}};
+  EXPECT_EQ(verdicts(check_probes(machine, {})), "FAIL");
+  for (const auto check : {check_driver, check_driven, check_driver_match, check_device_files})
+    EXPECT_EQ(words_of(check(machine, {})), words_of({skip("no GPU can be seen")}));
+}
+
 TEST(ProbeCheck, ARecordingWithoutProbesDoesNotTell) { EXPECT_EQ(verdicts(check_probes({}, {})), "SKIP"); }
 
 TEST(DriverCheck, NamesDriverAndRuntime) {

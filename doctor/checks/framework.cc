@@ -153,7 +153,8 @@ Diagnoses check_torch(const Inventory& inventory, const HostFacts& facts) {
 }
 
 Diagnoses check_torch_runtime(const Inventory& inventory, const HostFacts& facts) {
-  if (!any_gpu(inventory, is_nvidia)) return {skip("no NVIDIA GPU here")};
+  if (!any_gpu(inventory, is_nvidia))
+    return {inventory.unseen().empty() ? skip("no NVIDIA GPU here") : no_gpu(inventory)};
   if (!facts.software.torch.has_value()) return {skip_for(facts.software.torch)};
   const Torch& torch = facts.software.torch.value();
   if (torch.cuda.empty()) return {skip("this build of PyTorch is without CUDA")};
@@ -163,7 +164,7 @@ Diagnoses check_torch_runtime(const Inventory& inventory, const HostFacts& facts
 }
 
 Diagnoses check_torch_targets(const Inventory& inventory, const HostFacts& facts) {
-  if (gpus(inventory).empty()) return {skip("no GPU here")};
+  if (gpus(inventory).empty()) return {no_gpu(inventory)};
   if (!facts.software.torch.has_value()) return {skip_for(facts.software.torch)};
   const Torch& torch = facts.software.torch.value();
   if (!torch.targets.has_value()) return {skip_for(torch.targets)};
@@ -193,7 +194,7 @@ Diagnoses check_collectives(const Inventory& inventory, const HostFacts& facts) 
   const Software& software = facts.software;
   if (any_gpu(inventory, is_nvidia)) all.push_back(judge_library("NCCL", software.nccl, software.torch));
   if (any_gpu(inventory, is_amd)) all.push_back(judge_library("RCCL", software.rccl, software.torch));
-  if (all.empty()) all.push_back(skip("no GPU here"));
+  if (all.empty()) all.push_back(no_gpu(inventory));
   return all;
 }
 

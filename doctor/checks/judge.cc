@@ -45,6 +45,10 @@ std::string called(const Device& device) {
 
 std::string address(const Device& device) { return device.pci.value_or(std::to_string(device.index)); }
 
+Diagnosis no_gpu(const Inventory& inventory) {
+  return skip(inventory.unseen().empty() ? "no GPU here" : "no GPU can be seen");
+}
+
 std::vector<const Device*> gpus(const Inventory& inventory) {
   std::vector<const Device*> found;
   for (const Device& device : inventory.devices)
@@ -58,7 +62,7 @@ bool is_amd(std::string_view vendor) { return holds(vendor, "amd") || holds(vend
 Diagnoses over_gpus(const Inventory& inventory, const std::string& well,
                     const std::function<Diagnosis(const Device&)>& judge) {
   const auto all = gpus(inventory);
-  if (all.empty()) return {skip("no GPU here")};
+  if (all.empty()) return {no_gpu(inventory)};
   Diagnoses bad, skipped;
   size_t passed = 0;
   for (const Device* device : all) {

@@ -34,6 +34,8 @@ std::string called(const Device& device);
 /// What nvidia-smi -i takes: the PCI address, else the index.
 std::string address(const Device& device);
 
+/// For a check of GPUs on a machine without one: none is there, or none can be seen.
+Diagnosis no_gpu(const Inventory& inventory);
 std::vector<const Device*> gpus(const Inventory& inventory);
 bool is_nvidia(std::string_view vendor);
 bool is_amd(std::string_view vendor);

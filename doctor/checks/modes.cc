@@ -65,7 +65,7 @@ Diagnoses check_partitions(const Inventory& inventory, const HostFacts&) {
 }
 
 Diagnoses check_orphans(const Inventory& inventory, const HostFacts& facts) {
-  if (gpus(inventory).empty()) return {skip("no GPU here")};
+  if (gpus(inventory).empty()) return {no_gpu(inventory)};
   if (!facts.gone_pids.has_value()) return {skip_for(facts.gone_pids)};
   if (!facts.host_pids.value_or(false)) return {skip("process ids are the host's, which are not seen from here")};
   const auto& gone = facts.gone_pids.value();

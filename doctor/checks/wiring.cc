@@ -170,7 +170,7 @@ Diagnoses check_numa_memory(const Inventory& inventory, const HostFacts&) {
 }
 
 Diagnoses check_cores(const Inventory& inventory, const HostFacts& facts) {
-  if (gpus(inventory).empty()) return {skip("no GPU here")};
+  if (gpus(inventory).empty()) return {no_gpu(inventory)};
   if (!facts.cores.has_value()) return {skip_for(facts.cores)};
   const auto& allowed = facts.cores.value();
   return over_gpus(inventory, "cores near each are open to this process", [&](const Device& device) {

@@ -115,6 +115,7 @@ class AmdProbe final : public Probe {
   explicit AmdProbe(AmdOptions options) : options_(std::move(options)), processes_(options_.proc) {}
 
   const char* name() const override { return "amd"; }
+  std::string_view vendor() const override { return kVendor; }
 
   std::optional<std::string> unviable() override {
     const std::string kfd = options_.sysfs + "/class/kfd", module = options_.sysfs + "/module/amdgpu";

@@ -21,7 +21,7 @@ auto cannot_open(const std::string& file) {
   const char* error = ::dlerror();
   const std::string why = error ? printable(error) : "no reason given";
   if (why.find("No such file") != std::string::npos)
-    return failed(fmt::format("{} is not installed: no NVIDIA driver here", file));
+    return tl::unexpected(Error{ErrorKind::never, fmt::format("{} is not installed: no NVIDIA driver here", file), -1});
   return failed(fmt::format("{} cannot be loaded: {}", file, why));
 }
 

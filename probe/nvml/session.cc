@@ -168,6 +168,7 @@ Inventory Session::read() {
   found.drivers.push_back(read_driver());
   std::string reason = counted.has_value() ? reason_of(unread_, count) : counted.missing().detail;
   if (!reason.empty()) found.notes.push_back(std::move(reason));
+  if (!counted.has_value()) found.probes.push_back({.name = "nvml", .blind = true});
   return found;
 }
 
@@ -177,9 +178,9 @@ void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFil
     heard = heard && write_all(socket, line + "\n", "parent").has_value();
   };
   const auto lib = load();
-  if (!lib) return say("unviable " + lib.error().message);
-  if (const Code code = lib->init(); code != kSuccess) return say("unviable " + why(code, "NVML").detail);
-  say("ready");
+  if (!lib) return say(std::string(lib.error().kind == ErrorKind::never ? kAbsent : kBlind) + lib.error().message);
+  if (const Code code = lib->init(); code != kSuccess) return say(std::string(kBlind) + why(code, "NVML").detail);
+  say(std::string(kReady));
   Session session(*lib, files, avoid, say);
   ProcessLists lists;
   char request = 0;

@@ -1,6 +1,7 @@
 // Session: the work of the guarded child. It keeps NVML open and answers each request with a full inventory.
 //
-// The protocol, in lines: first "ready" or "unviable SENTENCE"; then for each byte from the parent the steps, as they
+// The protocol, in lines: first "ready", "absent SENTENCE" (no driver is installed) or "blind SENTENCE" (it does not
+// answer); then for each byte from the parent the steps, as they
 // begin ("open 3", "read 3", "links 3", "processes"), "changed " with the packed changes of the lists of processes
 // (process_lists.h), and "found " with a packed inventory (device/packed.h) without these. So the parent always knows
 // at which GPU the child hangs.
@@ -19,6 +20,7 @@
 
 namespace remuda::probe::nvml {
 
+inline constexpr std::string_view kReady = "ready", kAbsent = "absent ", kBlind = "blind ";
 inline constexpr std::string_view kChanged = "changed ";  ///< begins the line with the changes of processes
 inline constexpr std::string_view kFound = "found ";      ///< begins the line with the inventory
 
@@ -36,7 +38,8 @@ class Session {
   Session(const Lib& lib, const KernelFiles& files, const Avoid& avoid, Announce announce);
 
   /// Every GPU that the library counts, in its order; those that cannot be read have the reason in each reading. Then
-  /// partitions, links of every pair, the driver. The first of `notes` says why something could not be read.
+  /// partitions, links of every pair, the driver. The first of `notes` says why something could not be read. An entry
+  /// of `probes` that is blind: it could not count them.
   Inventory read();
 
  private:

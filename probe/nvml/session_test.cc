@@ -57,6 +57,8 @@ TEST_F(OneSession, SurvivesALibraryThatCannotCount) {
   const Inventory found = read();
   EXPECT_TRUE(found.devices.empty());
   EXPECT_THAT(found.notes, ElementsAre("number of GPUs: the driver answers with error 999"));
+  ASSERT_EQ(found.probes.size(), 1);
+  EXPECT_TRUE(found.probes[0].blind);
 }
 
 TEST_F(OneSession, BoundsACountThatCannotBe) {

@@ -14,7 +14,7 @@ namespace {
 
 using Received = process::GuardedChild::Received;
 
-constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "open ", kProcesses = "processes";
+constexpr std::string_view kOpen = "open ", kProcesses = "processes";
 
 /// The GPU of a step: 3 of "read 3".
 std::optional<int> gpu_of(const std::string& step) {
@@ -64,14 +64,18 @@ std::optional<std::string> Watched::start() {
   if (child_ && !child_->is_there()) drop(Received::end, 0);  // another process ended it
   if (child_) return std::nullopt;
   auto started = process::GuardedChild::start([this](int socket) { serve(socket, load_, files_, avoid_); });
+  blind_ = true;  // until it is known to be otherwise
   if (!started) return "NVML has " + started.error().message;
   child_.emplace(std::move(*started));
   lists_ = {};
   std::string line;
   const auto received = child_->receive(options_.start_s, line);
+  blind_ = received != Received::line || line.starts_with(kBlind);
   if (received == Received::line && line == kReady) return std::nullopt;
   const std::string failure = drop(received, options_.start_s);
-  if (received == Received::line && line.starts_with(kUnviable)) return line.substr(kUnviable.size());
+  if (received == Received::line)
+    for (const std::string_view word : {kAbsent, kBlind})
+      if (line.starts_with(word)) return line.substr(word.size());
   return "NVML " + failure;
 }
 
@@ -148,11 +152,12 @@ Finding Watched::remember(Inventory found) {
   return {.devices = std::move(found.devices),
           .links = std::move(found.links),
           .drivers = std::move(found.drivers),
-          .reason = found.notes.empty() ? "" : found.notes.front()};
+          .reason = found.notes.empty() ? "" : found.notes.front(),
+          .blind = !found.probes.empty() && found.probes.front().blind};
 }
 
 Finding Watched::all_lost(const std::string& why) const {
-  Finding finding{.reason = why};
+  Finding finding{.reason = why, .blind = blind_ && seen_.empty()};
   const Missing missing{MissingReason::lost, why};
   for (const auto& [index, seen] : seen_) {
     Device gpu{.kind = DeviceKind::gpu, .index = index, .vendor = seen.vendor};
@@ -175,6 +180,7 @@ Result<Finding> Watched::find() {
     if (const auto why = start()) return all_lost(*why);
     Answer answer = ask();
     if (answer.found) return remember(std::move(*answer.found));
+    blind_ = true;
     if (!blame(answer)) return all_lost("NVML " + answer.failure);
   }
 }

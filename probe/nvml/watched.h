@@ -24,6 +24,8 @@ class Watched final : public Probe {
 
   const char* name() const override { return "nvml"; }
   std::optional<std::string> unviable() override;
+  bool is_blind() const override { return blind_; }
+  std::string_view vendor() const override { return "NVIDIA"; }
   Result<Finding> find() override;
 
  private:
@@ -49,6 +51,7 @@ class Watched final : public Probe {
   Clock& clock_;
   Avoid avoid_;
   double forgive_s_ = 0;        ///< when avoid_ is emptied, if it is not empty
+  bool blind_ = false;          ///< no child could be started, for another reason than that no driver is installed
   std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index; without processes
   std::optional<process::GuardedChild> child_;
   ProcessLists lists_;                        ///< that the child has told

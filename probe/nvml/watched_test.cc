@@ -97,14 +97,19 @@ TEST_F(WatchedProbe, StartsAgainWhenSomebodyEndedItsProcess) {
 TEST_F(WatchedProbe, SaysWhyThereIsNoLibrary) {
   Watched nvml({.step_s = 20, .start_s = 20}, [] { return load_lib("libno-such-thing.so.1"); });
   EXPECT_EQ(nvml.unviable(), "libno-such-thing.so.1 is not installed: no NVIDIA driver here");
+  EXPECT_FALSE(nvml.is_blind());
   const Finding finding = nvml.find().value();
   EXPECT_THAT(finding.devices, IsEmpty());
   EXPECT_EQ(finding.reason, "libno-such-thing.so.1 is not installed: no NVIDIA driver here");
+  EXPECT_FALSE(finding.blind);
 }
 
 TEST_F(WatchedProbe, SaysWhyTheLibraryDoesNotStart) {
   fake::machine().init = kVersionMismatch;
-  EXPECT_THAT(probe()->unviable().value_or(""), HasSubstr("different versions (error 18)"));
+  const auto mismatched = probe();
+  EXPECT_THAT(mismatched->unviable().value_or(""), HasSubstr("different versions (error 18)"));
+  EXPECT_TRUE(mismatched->is_blind());
+  EXPECT_TRUE(mismatched->find().value().blind);
   fake::machine().init = kDriverNotLoaded;
   EXPECT_EQ(probe()->unviable(), "NVML: the driver's kernel module is not loaded");
 }
@@ -112,6 +117,7 @@ TEST_F(WatchedProbe, SaysWhyTheLibraryDoesNotStart) {
 TEST_F(WatchedProbe, ALibraryThatHangsAtItsStartIsNotViable) {
   Watched nvml({.step_s = kShortStep, .start_s = kShortStep}, []() -> Result<Lib> { return hang(), Lib{}; });
   EXPECT_EQ(nvml.unviable(), "NVML did not answer within 0.25 s");
+  EXPECT_TRUE(nvml.is_blind());
 }
 
 TEST_F(WatchedProbe, ALibraryThatCrashesAtItsStartIsNotViable) {
