@@ -240,44 +240,47 @@ class Pass {
   }
 
   /// Marks preemptible jobs of lower priority to make room, as few as suffice: first those marked for this job already,
-  /// then those of the lowest priority, then those with the least work to lose. False where that does not suffice.
+  /// then those of the lowest priority, then those with the least work to lose. What they hold of the host counts as
+  /// their devices do. False where that does not suffice.
   bool make_room_for(const Job& job, Waiting& waiting) {
     if (!has_preemptible_ || seen_->has_no_room.covers(job.request)) return false;
     const std::vector<const Job*> others = preemptible_for(job);
-    const auto placement = placement_without(others, job.request);
+    const std::vector<int64_t> leaving = those_to_leave(others, job);
+    const auto placement = leaving.empty() ? std::nullopt : placement_among(held_without(leaving), job.request);
     if (!placement) {
       seen_->has_no_room.add(job.request);
       return false;
     }
-    for (const Job* other : others) {
-      if (holds_any(*other, placement->devices)) state_.jobs.edit(*other).preempted_by = job.id;
+    for (const int64_t id : leaving) state_.find(id)->preempted_by = job.id;
+    for (const Job* other : others)
       if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", name_of(*other));
-    }
     keep(*placement, job, 0);
     return true;
   }
 
-  /// The placement for a request once the first of these jobs, as few as suffice, are gone.
-  std::optional<place::Placement> placement_without(const std::vector<const Job*>& others,
-                                                    const place::Request& request) const {
-    std::vector<int64_t> ids(others.size());
-    std::ranges::transform(others, ids.begin(), &Job::id);
-    const auto held_without = [&](size_t count) {
-      return with_others(held_by_leases(state_, std::span(ids).first(count)), kept_.size());
-    };
-    const auto suffices = [&](size_t count) {
-      return place::fits(layout_, request, held_without(count)).value_or(false);
-    };
-    if (others.empty() || !suffices(others.size())) return std::nullopt;
-    size_t fewest = 1;
-    while (fewest < others.size() && !suffices(fewest)) ++fewest;
-    return placement_among(held_without(fewest), request);
+  std::vector<place::Held> held_without(std::span<const int64_t> jobs) const {
+    return with_others(held_by_leases(state_, jobs), kept_.size());
   }
 
-  bool holds_any(const Job& job, const std::vector<std::string>& devices) const {
-    return std::ranges::any_of(state_.leases, [&](const Lease& lease) {
-      return lease.job == job.id && std::ranges::find(devices, lease.device) != devices.end();
-    });
+  /// The first of these jobs, as few as suffice, without those among them that are not in the way of the request. None
+  /// where all of them do not suffice.
+  std::vector<int64_t> those_to_leave(const std::vector<const Job*>& others, const Job& job) const {
+    const auto suffice = [&](std::span<const int64_t> jobs) {
+      return place::fits(layout_, job.request, held_without(jobs)).value_or(false);
+    };
+    std::vector<int64_t> ids(others.size());
+    std::ranges::transform(others, ids.begin(), &Job::id);
+    if (ids.empty() || !suffice(ids)) return {};
+    size_t fewest = 1;
+    while (fewest < ids.size() && !suffice(std::span(ids).first(fewest))) ++fewest;
+    ids.resize(fewest);
+    for (size_t i = fewest; i > 0 && ids.size() > 1; --i) {  // from the one that loses most
+      if (others[i - 1]->preempted_by == job.id) continue;
+      std::vector<int64_t> fewer = ids;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i - 1));
+      if (suffice(fewer)) ids = std::move(fewer);
+    }
+    return ids;
   }
 
   std::vector<const Job*> preemptible_for(const Job& job) const {

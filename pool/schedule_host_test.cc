@@ -75,5 +75,43 @@ TEST_F(ScheduleHost, MakesRoomForCores) {
   EXPECT_THAT(look(200), ElementsAre(2));
 }
 
+TEST_F(ScheduleHost, MakesRoomForCoresThatAJobOnAnotherDeviceHolds) {
+  for (const bool is_memory : {false, true}) {
+    state = {};
+    Job sweep = is_memory ? with_host("ada", 0, 32) : with_host("ada", 8, 0);
+    sweep.preemptible = true;
+    sweep.request.devices = {"gpu:0"};
+    add(sweep);
+    look();
+    Job urgent = is_memory ? with_host("bob", 0, 1) : with_host("bob", 1, 0);
+    urgent.priority = 5;
+    urgent.request.devices = {"gpu:1"};
+    add(urgent);
+    look();
+    EXPECT_EQ(job(1).preempted_by, 2);
+    EXPECT_THAT(job(2).why, HasSubstr("job 1 makes room for it"));
+    requeue(state, 1, policy, 200);
+    EXPECT_THAT(look(200), ElementsAre(2));
+  }
+}
+
+TEST_F(ScheduleHost, MakesRoomByNoMoreThanAreInTheWay) {
+  for (const char* device : {"gpu:0", "gpu:1", "gpu:2"}) {
+    Job sweep = with_host("ada", 2, 0);
+    sweep.preemptible = true;
+    sweep.request.devices = {device};
+    add(sweep);
+  }
+  look();
+  Job urgent = with_host("bob", 4, 0);
+  urgent.priority = 5;
+  urgent.request.devices = {"gpu:0"};
+  add(urgent);
+  look();
+  EXPECT_EQ(job(1).preempted_by, 4) << "it has the device, and two cores; two more are free";
+  EXPECT_EQ(job(2).preempted_by, 0);
+  EXPECT_EQ(job(3).preempted_by, 0);
+}
+
 }  // namespace
 }  // namespace remuda::pool
