@@ -76,32 +76,6 @@ TEST(DataParallel, UnusedParameterGetsZero) {
   });
 }
 
-TEST(DataParallel, WhatASilentRankHoldsIsNoGradient) {
-  for (const auto transport : {comm::kSharedMemory, Transport::tcp})
-    run_ranks(2, transport, [](comm::Communicator& communicator) {
-      const auto weights = two_weights();
-      const auto parallel = make_parallel(communicator, weights);
-      const bool is_silent = communicator.rank() == 1;
-      for (int step = 1; step <= 2; ++step) {
-        parallel->set_silent({false, true});
-        parallel->begin(report_of(is_silent ? 0 : 1));
-        if (is_silent)
-          for (const torch::Tensor& weight : weights) weight.mutable_grad().fill_(NAN);
-        else
-          (weights[0].sum() + weights[1].sum()).backward();
-        const auto reduced = reduce_and_update(*parallel, 1);
-        ASSERT_TRUE(reduced);
-        EXPECT_TRUE(reduced->stands);
-        for (const torch::Tensor& weight : weights) EXPECT_TRUE(has_stepped(weight, float(step)));
-      }
-      parallel->set_silent({});
-      parallel->begin(report_of(1));
-      (weights[0].sum() + weights[1].sum()).backward();
-      ASSERT_TRUE(reduce_and_update(*parallel, 1));
-      EXPECT_TRUE(has_stepped(weights[0], 3)) << "what it held is gone";
-    });
-}
-
 /// Begins a step whose gradient of all weights is 1.
 ReducedStep reduced_step(DataParallel& parallel, const std::vector<torch::Tensor>& weights) {
   parallel.begin(report_of(1));

@@ -5,7 +5,7 @@
 namespace remuda::train {
 namespace {
 
-constexpr double kPatience_s = 300;  // a device that takes longer hangs
+constexpr double kCopyPatience_s = 300;  // a device that takes longer hangs
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void HostCopies::copy(const torch::Tensor& to, const torch::Tensor& from) const 
 }
 
 Result<void> HostCopies::finish(const std::string& what) const {
-  return pinned_ ? ops_->wait(ops_->copied_to_host(), what, kPatience_s) : Result<void>();
+  return pinned_ ? ops_->wait(ops_->copied_to_host(), what, kCopyPatience_s) : Result<void>();
 }
 
 }  // namespace remuda::train
