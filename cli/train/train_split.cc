@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "balance/update_times.h"
 #include "cli/train/train_devices.h"
 
 namespace remuda::cli {
