@@ -180,7 +180,7 @@ TEST_F(RulesTest, WhatEachChangeLooksAtIsBounded) {
 
 TEST_F(RulesTest, NobodyFillsTheMemory) {
   const std::vector<std::string> long_command(16, std::string(4000, 'x'));
-  for (int i = 0; i < 520; ++i) state_.jobs.push_back({.id = state_.next_job++, .uid = kBob, .command = long_command});
+  for (int i = 0; i < 530; ++i) state_.jobs.push_back({.id = state_.next_job++, .uid = kBob, .command = long_command});
   const pool::Submit one{.job = {.command = {"true"}}};
   EXPECT_EQ(refusal(one, user(kBob)), "your waiting jobs take 32 MiB, and those of a user may not take more");
   EXPECT_EQ(refusal(one, user(kAda)), "");
