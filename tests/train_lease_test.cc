@@ -209,7 +209,7 @@ TEST_F(TrainLease, DryRunGivesTheReasonOfEachFigure) {
                     HasSubstr("memory: what the devices have"), HasSubstr("chosen      cpu:0, cpu:1")));
   ASSERT_EQ(ask(train({"-n", "2", "--cpu", "--any-model", "--json", files_.path("first.json")})).exit.status, 0);
   EXPECT_THAT(rehearse(),
-              AllOf(ContainsRegex("step [0-9.e-]+ s, [0-9]+ samples/s: the speeds that earlier runs measured"),
+              AllOf(ContainsRegex("step [0-9.e-]+ s, [0-9]+ samples/s: [0-9.e-]+ s for the longest part"),
                     ContainsRegex("memory cpu:0 [0-9.]+ [KM]iB, cpu:1 [0-9.]+ [KM]iB: what a step takes at most")));
   ASSERT_EQ(ask(train({"-n", "2", "--cpu", "--any-model", "--json", files_.path("second.json")})).exit.status, 0);
   const auto compared =
