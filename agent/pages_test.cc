@@ -102,7 +102,7 @@ pool::Job random_job() {
 
 void fill(Crowded& pool) {
   std::vector<std::string> groups(*element<size_t>(0, 256), std::string(32, 'g'));
-  const int jobs = *inRange(1, 40), devices = *inRange(1, kDevices + 1), turns = *element(0, 0, 5, 100);
+  const int jobs = *inRange(1, 16), devices = *inRange(1, kDevices + 1), turns = *element(0, 0, 5, 100);
   for (int i = 0; i < jobs; ++i) {
     const int uid = 1000 + i % 3;
     const int64_t id = pool.submit(random_job(), {"user" + std::to_string(uid), groups}, uid);
