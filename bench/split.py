@@ -40,7 +40,8 @@ def train(options, folder, case, devices, balance=""):
     job, out = folder / "job.toml", folder / "report.json"
     job.write_text(head + f"train = {{{settings}, epochs = 1000, max_steps = {options.steps}, seed = 1}}\n{balance}\n" +
                    "".join(f'[[device]]\nuse = "cpu:{device}"\nslowdown = {slowdown if device else 1}\n' for device in devices))
-    subprocess.run([options.build / "remuda", "train", job, "--quiet", "--json", out], check=True, timeout=1800,
+    # The first device has the same cores alone: without the second one it would have them all.
+    subprocess.run([options.build / "remuda", "train", job, "--cpu-devices", "2", "--quiet", "--json", out], check=True, timeout=1800,
                    stdout=subprocess.DEVNULL)
     return json.loads(out.read_text())
 
