@@ -4,6 +4,7 @@ The protocol: a frame is four bytes with the length, the most significant first,
 """
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -11,6 +12,7 @@ import struct
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 
 PATIENCE_S = 60
@@ -209,6 +211,18 @@ class Agent:
         return subprocess.Popen(line, env=environment, user=uid, group=uid, extra_groups=[],
                                 cwd=environment["HOME"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 **options)
+
+    def start_web(self, uid):
+        """The page of that user: its process, and what asks it for a snapshot."""
+        web = self.start_as(uid, "web", "--listen", "127.0.0.1:0")
+        address = re.search(r"(http://\S+)/#token=(\S+)", next(line for line in web.stdout if "#token=" in line))
+        request = urllib.request.Request(address[1] + "/api/snapshot", headers={"Authorization": "Bearer " + address[2]})
+
+        def snapshot():
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return json.load(answer)
+
+        return web, snapshot
 
     def run_as(self, uid, *words):
         process = self.start_as(uid, *words)

@@ -7,10 +7,8 @@ OTHER is the program of another version, which takes the place of REMUDA, and gi
 under way. Without it the same program is installed anew.
 """
 import fcntl
-import json
 import os
 import pty
-import re
 import shutil
 import signal
 import struct
@@ -21,7 +19,6 @@ import termios
 import threading
 import time
 import unittest
-import urllib.request
 
 from agent_client import PATIENCE_S, Agent, eventually
 
@@ -134,18 +131,14 @@ class RestartTest(unittest.TestCase):
 
     def watch(self):
         """Starts those that show what is there; what says whether they show a job of that name."""
-        web = self.agent.start_as(ADA, "web", "--listen", "127.0.0.1:0")
+        web, snapshot = self.agent.start_web(ADA)
         self.addCleanup(web.communicate, timeout=PATIENCE_S)
         self.addCleanup(web.send_signal, signal.SIGTERM)
-        address = re.search(r"(http://\S+)/#token=(\S+)", next(line for line in web.stdout if "#token=" in line))
-        request = urllib.request.Request(address[1] + "/api/snapshot", headers={"Authorization": "Bearer " + address[2]})
         screen = Screen(self.agent)
         self.addCleanup(screen.end)
 
         def shown(name):
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                snapshot = json.load(answer)
-            leases = snapshot.get("jobs", {}).get("leases", [])
+            leases = snapshot().get("jobs", {}).get("leases", [])
             return {"web": any(lease.get("name") == name for lease in leases), "top": name.encode() in screen.text}
         return shown
 

@@ -3,16 +3,13 @@
 
 agent_watch_test.py REMUDA MACHINE     exit status 77 where this process cannot become other users
 """
-import json
 import os
 import pathlib
-import re
 import signal
 import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
 from agent_client import PATIENCE_S, Agent, eventually
 
@@ -88,16 +85,9 @@ class AgentWatchTest(unittest.TestCase):
 
     def start_web(self):
         """Returns what asks it for a snapshot."""
-        web = self.agent.start_as(ADA, "web", "--listen", "127.0.0.1:0")
+        web, snapshot = self.agent.start_web(ADA)
         self.addCleanup(web.communicate, timeout=PATIENCE_S)
         self.addCleanup(web.send_signal, signal.SIGTERM)
-        address = re.search(r"(http://\S+)/#token=(\S+)", next(line for line in web.stdout if "#token=" in line))
-        request = urllib.request.Request(address[1] + "/api/snapshot", headers={"Authorization": "Bearer " + address[2]})
-
-        def snapshot():
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                return json.load(answer)
-
         return snapshot
 
     def test_the_page_goes_on_with_devices_and_with_leases_and_queue_as_they_were(self):
