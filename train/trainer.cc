@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "train/agreement.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/model/recompute.h"

@@ -104,7 +104,7 @@ Result<void> Trainer::make_statistics_the_same() {
   if (!counts_in_order()) return {};
   REMUDA_ASSIGN(const bool are_the_same, statistics_.are_the_same(communicator_));
   if (are_the_same) return {};
-  return average_buffers(communicator_, statistics_.joined(), std::max(1.0, double(samples_since_average_)));
+  return average_buffers(communicator_, statistics_.joined(), std::max(1.0, samples_since_average_));
 }
 
 /// Collective. Of what is each rank's own, the mean of all.
