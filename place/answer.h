@@ -46,6 +46,7 @@ struct Explanation {
   std::vector<Rejected> rejected;
   int64_t considered = 0;  ///< sets that satisfy the request and were compared
   bool exhaustive = true;  ///< those are all such sets; otherwise a note says which were compared
+  bool one_model = false;  ///< free devices are of several models, and sets of unlike ones do not satisfy the request
   std::string shares_basis;
   std::vector<std::string> notes;
 };

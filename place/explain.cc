@@ -118,6 +118,15 @@ class Explainer {
 /// Whether the set has unlike devices, so that each should get a different part of the work.
 bool is_unlike(const Score& score) { return score.models > 1 || score.speed_classes > 1; }
 
+/// Whether devices that are free were not looked at together, as they are of several models.
+bool keeps_models_apart(const Request& request, const std::vector<Candidate>& candidates) {
+  if (request.any_model || request.count < 2 || request.is_static()) return false;
+  std::set<std::pair<std::string, std::string>> models;
+  for (const Candidate& one : candidates)
+    if (one.state == Candidate::State::free) models.insert({one.device->vendor, one.device->model});
+  return models.size() > 1;
+}
+
 void add_notes(const Request& request, const std::vector<const Device*>& devices, const BestSets& best,
                Explanation& out) {
   if (!best.exhaustive)
@@ -158,6 +167,7 @@ Placement explain(const Inventory& inventory, const Request& request, const std:
     placement.explanation.shares_basis = rates.basis;
   }
   placement.explanation.rejected = rejected(candidates);
+  placement.explanation.one_model = keeps_models_apart(request, candidates);
   add_notes(request, devices, best, placement.explanation);
   return placement;
 }

@@ -45,6 +45,7 @@ Json explanation(const Explanation& e) {
   json["rejected"] = rejected(e.rejected);
   json["considered"] = e.considered;
   json["exhaustive"] = e.exhaustive;
+  json["one_model"] = e.one_model;
   if (!e.shares_basis.empty()) json["shares_basis"] = e.shares_basis;
   json["notes"] = list(e.notes);
   return json;

@@ -216,6 +216,18 @@ TEST(Place, ExplainsItself) {
   EXPECT_EQ(why.rejected[0].reason, "is held by alice");
 }
 
+TEST(Place, SaysThatItKeepsModelsApart) {
+  Inventory inventory = make_gpus(3);
+  inventory.devices[2].model = "Acme H100";
+  const Placement alike = placed(inventory, {.count = 2});
+  EXPECT_TRUE(alike.explanation.one_model);
+  EXPECT_THAT(explanation_text(alike),
+              HasSubstr("considered  1 set, all there are of devices of one model (--any-model allows a mix)\n"));
+  EXPECT_FALSE(placed(inventory, {.count = 2, .any_model = true}).explanation.one_model);
+  EXPECT_FALSE(placed(inventory, {}).explanation.one_model) << "one device is of one model";
+  EXPECT_FALSE(placed(inventory, {.count = 2}, busy({2})).explanation.one_model) << "it is not free";
+}
+
 TEST(Place, SaysWhatItDoesNotKnow) {
   Inventory inventory = make_gpus(2);
   for (Device& gpu : inventory.devices) gpu.model.clear();

@@ -81,8 +81,9 @@ std::string explanation_text(const Placement& placement) {
     text += line(&runner == e.runners_up.data() ? "runners-up" : "",
                  fmt::format("{}: {}", joined(runner.devices), runner.lost));
   text += rejected_text(e.rejected);
-  text += line("considered", fmt::format("{} set{}{}", e.considered, e.considered == 1 ? "" : "s",
-                                         e.exhaustive ? ", all there are" : ""));
+  text += line("considered", fmt::format("{} set{}{}{}", e.considered, e.considered == 1 ? "" : "s",
+                                         e.exhaustive ? ", all there are" : "",
+                                         e.one_model ? " of devices of one model (--any-model allows a mix)" : ""));
   for (const std::string& note : e.notes) text += line("note", note);
   return text;
 }
