@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/env.h"
+#include "base/text.h"
 #include "confine/maker.h"
 
 namespace remuda::confine {
@@ -40,6 +41,16 @@ std::string first_numbers(size_t count) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
+/// Up to the first entry that is no device: a runtime takes none from there on. Slurm's word for none is NoDevFiles.
+std::string named_devices(const std::string& value) {
+  std::string devices;
+  for (const std::string& entry : split(value, ',')) {
+    if (entry.empty() || entry == "NoDevFiles" || entry == "none" || entry == "void" || entry.starts_with('-')) break;
+    devices += (devices.empty() ? "" : ",") + entry;
+  }
+  return devices;
+}
+
 }  // namespace
 
 Visibility visibility(const Inventory& inventory, const std::vector<std::string>& granted) {
@@ -70,7 +81,7 @@ std::string torch_device(const Device& device) {
 std::optional<VisibleToCaller> visible_to_caller() {
   for (const env::Variable& variable : {env::cuda_visible_devices, env::rocr_visible_devices, env::hip_visible_devices})
     if (const std::string devices = env::get(variable).value_or(""); !devices.empty())
-      return VisibleToCaller{fmt::format("{}={}", variable.name, devices), devices};
+      return VisibleToCaller{fmt::format("{}={}", variable.name, devices), named_devices(devices)};
   return std::nullopt;
 }
 

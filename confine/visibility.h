@@ -32,7 +32,8 @@ std::string torch_device(const Device& device);
 /// The variable, as NAME=VALUE, and the value, by which the caller of remuda asks for certain devices; nothing where
 /// none is set. A job is not given what such a variable names.
 struct VisibleToCaller {
-  std::string entry, devices;
+  std::string entry;
+  std::string devices;  ///< empty: none, as for "-1" and Slurm's "NoDevFiles"
 };
 std::optional<VisibleToCaller> visible_to_caller();
 

@@ -123,15 +123,14 @@ State state_of(const View& view, const Host& host) {
                                                                                                 : State::free;
 }
 
-/// What a host said that has been silent since is no reading any more, but a reason.
-void silence(Status& status, const Missing& why) {
-  status.busy = status.memory_busy = status.sm_active = status.tensor_active = status.dram_active = why;
-  status.power_watts = status.temperature_c = why;
-  status.memory_used_bytes = why;
-  status.sm_clock_mhz = status.memory_clock_mhz = why;
-  status.throttle = why;
-  status.processes = why;
-}
+/// A visitor of fields(): what a host said that has been silent since is no reading any more, but a reason.
+struct Silence {
+  const Missing& why;
+  template <typename T>
+  void operator()(const char*, Reading<T>& reading, const char*) const {
+    reading = why;
+  }
+};
 
 std::optional<double> held_for(const std::vector<Lease>& leases, double now_s) {
   std::optional<double> held_s;
@@ -157,9 +156,11 @@ View view_of(const Device& device, const Host& host, double now_s, const std::ve
       view.drained = text_in(drain, "reason").empty() ? "drained" : text_in(drain, "reason");
   view.held_s = held_for(view.leases, now_s);
   view.state = state_of(view, host);
-  if (host.is_silent())
-    silence(view.device.status,
-            {MissingReason::stale, fmt::format("{} has been silent for {}", host.name, duration_text(host.silent_s))});
+  if (!host.is_silent()) return view;
+  const Missing why{MissingReason::stale,
+                    fmt::format("{} has been silent for {}", host.name, duration_text(host.silent_s))};
+  Silence silence{why};
+  Status::fields(view.device.status, silence);
   return view;
 }
 

@@ -33,6 +33,19 @@ TEST(SnapshotHosts, LeasesWithWhatTheyWereUsedFor) {
   EXPECT_TRUE(seen.is_recording);
 }
 
+TEST(SnapshotHosts, ErrorsOfASilentHostAreOfThePast) {
+  Json snapshot = snapshot_with(Json::object(), {{"seen_s", 900}});
+  snapshot["inventory"]["devices"][0]["status"] = {
+      {"xid", 79},   {"ecc_uncorrected", 3}, {"remap_failed", true}, {"pcie_width", 16},
+      {"busy", 0.5}, {"energy_joules", 7.5}, {"remapped_rows", 1},   {"recovery_action", "reset"}};
+  const Seen seen = seen_in(snapshot).value();
+  const Status& status = seen.hosts[0].devices[0].device.status;
+  EXPECT_EQ(status.xid.missing().reason, MissingReason::stale);
+  EXPECT_THAT(status.ecc_uncorrected.missing().detail, HasSubstr("a has been silent for "));
+  EXPECT_FALSE(status.remap_failed.has_value() || status.pcie_width.has_value() || status.energy_joules.has_value() ||
+               status.remapped_rows.has_value() || status.recovery_action.has_value() || status.busy.has_value());
+}
+
 TEST(SnapshotHosts, AnythingElseInTheListsIsLeftOut) {
   const Json jobs{{"leases", {1, "x", Json(), {{"job", "5"}, {"since_s", "y"}}}}, {"waiting", 7}};
   const Seen seen = seen_in(snapshot_with(jobs, {{"alerts", {{{"rule", 3}}}}, {"drains", "all"}})).value();

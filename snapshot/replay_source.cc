@@ -8,8 +8,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "device/fields.h"
+#include "place/held.h"
 #include "recorded/import.h"
 #include "snapshot/entry.h"
+#include "snapshot/hosts.h"
 #include "snapshot/lease_use.h"
 #include "snapshot/recorded_pool.h"
 
@@ -67,6 +69,32 @@ Json inventory_at(const Inventory& inventory, double time_s) {
   return json;
 }
 
+/// Whether something is done there, although no process of it is listed: those of other containers are not.
+bool is_in_use(const Device& device) {
+  constexpr double kMuchMemory = 0.25;  // more than screens need
+  const Status& status = device.status;
+  const double all = static_cast<double>(device.memory_bytes.value_or(0));
+  return status.busy.value_or(0) > kIdle ||
+         (all > 0 && static_cast<double>(status.memory_used_bytes.value_or(0)) > kMuchMemory * all);
+}
+
+/// Of a recording that says nothing of leases: who uses devices all the same, as a pool would list them.
+Json users_of(const Json& machine) {
+  const Inventory inventory = parse_inventory(to_line(machine), "the recording").value_or(Inventory{});
+  Json users = Json::array();
+  const auto add = [&](const std::string& device, const std::string& holder, double since_s) {
+    users.push_back({{"device", device}, {"holder", holder}, {"share", 1.0}});
+    if (since_s > 0) users.back()["since_s"] = since_s;
+  };
+  const std::vector<place::Held> held = place::held_by_processes(inventory);
+  for (const place::Held& one : held) add(one.device, one.holder, one.since_s.value_or(0));
+  for (const Device& device : inventory.devices)
+    if (device.kind != DeviceKind::cpu && std::ranges::find(held, device.id, &place::Held::device) == held.end() &&
+        is_in_use(device))
+      add(device.id, "somebody", 0);
+  return users;
+}
+
 Json seen_at(const Recording& recording, double time_s) {
   const Json none = Json::object();
   const Json& jobs = recording.jobs.is_object() ? recording.jobs : none;
@@ -75,8 +103,10 @@ Json seen_at(const Recording& recording, double time_s) {
   const double seen_s = sample ? sample->time_s : time_s;
   Json host{{"version", 1}, {"time_s", seen_s}, {"host", recording.inventory.host}, {"seen_s", seen_s}};
   host["inventory"] = inventory_at(recording.inventory, time_s);
-  host["jobs"] = {{"leases", with_uses(present(leases, "since_s", time_s), recording.inventory, time_s)},
-                  {"waiting", present(waiting, "submitted_s", time_s)}};
+  host["jobs"] = {
+      {"leases", recording.jobs.is_object() ? with_uses(present(leases, "since_s", time_s), recording.inventory, time_s)
+                                            : users_of(host["inventory"])},
+      {"waiting", present(waiting, "submitted_s", time_s)}};
   host["past"] = ended(leases, time_s);
   host["drains"] = present(recording.drains, "since_s", time_s);
   host["runs"] = present(recording.runs, "since_s", time_s);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "snapshot/demo.h"
+#include "snapshot/hosts.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -73,6 +74,32 @@ TEST(SnapshotReplay, LeasesAndWaitingComeAndGo) {
   EXPECT_EQ(snapshot["jobs"]["leases"][0]["job"], 2);
   EXPECT_EQ(snapshot["jobs"]["waiting"].size(), 0u);
   EXPECT_EQ(snapshot["past"].size(), 1u);
+}
+
+/// A recording that knows of no leases: who uses a device is not known, and it is not free.
+TEST(SnapshotReplay, ADeviceInUseIsNotFree) {
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  Json json{{"version", 1}, {"host", "a"}, {"time_s", 1000}};
+  const auto gpu = [&](int index, Json status) {
+    json["devices"].push_back({{"id", "g" + std::to_string(index)},
+                               {"kind", "gpu"},
+                               {"index", index},
+                               {"memory_bytes", 24 * kGiB},
+                               {"status", std::move(status)}});
+  };
+  gpu(0, {{"busy", 0.97}, {"memory_used_bytes", 21 * kGiB}});
+  gpu(1, {{"busy", 0.0}, {"memory_used_bytes", 21 * kGiB}, {"processes", Json::array()}});
+  gpu(2, {{"busy", 0.0}, {"memory_used_bytes", kGiB}});
+  gpu(3, {{"busy", 0.0}, {"processes", {{{"pid", 7}, {"user", "ana"}}}}});
+  gpu(4, Json::object());
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(parse_recording(to_line(json), "test").value());
+  const Seen seen = seen_in(ReplaySource(std::move(recordings), clock, {}).snapshot().value()).value();
+  std::vector<State> states;
+  for (const View& view : seen.hosts[0].devices) states.push_back(view.state);
+  EXPECT_THAT(states, testing::ElementsAre(State::foreign, State::foreign, State::free, State::foreign, State::free));
+  EXPECT_THAT(seen.hosts[0].devices[3].holders, testing::ElementsAre("ana (process 7)"));
 }
 
 TEST(SnapshotReplay, HistoryKnowsNothingOfWhatIsToCome) {

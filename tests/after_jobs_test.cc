@@ -40,6 +40,14 @@ TEST_F(AfterJobs, WaitEndsAsTheJobDoes) {
   EXPECT_EQ(ask({"wait", "99"}).exit.status, 2);
 }
 
+TEST_F(AfterJobs, WaitOfAJobAfterAFailedOneHasOneSubject) {
+  const std::string bad = detach(kForever), next = detach("true", {"--after", bad});
+  EXPECT_EQ(ask({"cancel", bad}).exit.status, 0);
+  const Finished waited = ask({"wait", next});
+  EXPECT_EQ(waited.exit.status, 125) << waited;
+  EXPECT_EQ(waited.err, "remuda: job 2: job 1, which had to end well before, did not\n");
+}
+
 TEST_F(AfterJobs, WaitIsWokenByTheEndAndGivesUpAtItsTimeout) {
   const std::string job = detach(kForever);
   ASSERT_TRUE(comes("up-1"));

@@ -33,6 +33,17 @@ TEST_F(RunNotes, SayThatAVariableChoosesNoDevices) {
       << "the job's own";
 }
 
+/// Slurm's word for no GPU, and the number that CUDA takes for none.
+TEST_F(RunNotes, ProposeNoDeviceWhereAVariableNamesNone) {
+  for (const char* none : {"NoDevFiles", "-1", "none", "NoDevFiles,0"})
+    for (const char* variable : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
+      const std::string err = run_with({"-n", "2"}, {{variable, none}}).err;
+      EXPECT_THAT(err, HasSubstr(fmt::format("remuda: {}={}, which names no device, is ignored", variable, none)));
+      EXPECT_THAT(err, Not(HasSubstr("--device")));
+    }
+  EXPECT_THAT(run_with({"-n", "2"}, {{"CUDA_VISIBLE_DEVICES", "6,-1,7"}}).err, HasSubstr("use --device 6\n"));
+}
+
 TEST_F(RunNotes, SayWithinAJobThatThatJobKeepsItsDevices) {
   std::string again;
   for (const std::string& word : line({"run", "--no-wait"})) again += shell_word(word) + " ";

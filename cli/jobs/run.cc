@@ -178,8 +178,11 @@ Result<int> run(const RunFlags& flags) {
 void note_ignored_variable(const run::RunSpec& spec) {
   const auto visible = confine::visible_to_caller();
   if (!visible || env::get(env::job) || !spec.job.request.devices.empty()) return;
-  fmt::print(stderr, "remuda: {} is ignored; use --device {}\n", printable(visible->entry),
-             printable(visible->devices));
+  if (visible->devices.empty())
+    fmt::print(stderr, "remuda: {}, which names no device, is ignored\n", printable(visible->entry));
+  else
+    fmt::print(stderr, "remuda: {} is ignored; use --device {}\n", printable(visible->entry),
+               printable(visible->devices));
 }
 
 void note_within_job(const run::RunSpec& spec) {

@@ -42,13 +42,22 @@ Result<void> look(run::Caretaker& caretaker, std::vector<pool::Job>& jobs) {
   return {};
 }
 
+/// "job 4 was cancelled"; "job 4: job 3, which had to end well before, did not", where the reason has its own subject.
+std::string end_sentence(const pool::Job& job) {
+  const std::string which = (is_array(job) ? fmt::format("array {}", job.id) : "job " + name_of(job)),
+                    end = end_text(job);
+  constexpr std::string_view kSubjects[] = {"job ", "the ", "its ", "a ", "no ", "it "};
+  const bool is_clause =
+      is_array(job) || std::ranges::any_of(kSubjects, [&](std::string_view word) { return end.starts_with(word); });
+  return fmt::format("{}{} {}", which, is_clause ? ":" : "", end);
+}
+
 /// That of the first that did not end well, in the order of the command line.
 int status_of(const std::vector<pool::Job>& jobs) {
   for (const pool::Job& job : jobs) {
     const int status = exit_status_of(job);
     if (status == 0) continue;
-    const std::string which = is_array(job) ? fmt::format("array {}:", job.id) : "job " + name_of(job);
-    fmt::print(stderr, "remuda: {} {}\n", which, end_text(job));
+    fmt::print(stderr, "remuda: {}\n", end_sentence(job));
     return status;
   }
   return 0;

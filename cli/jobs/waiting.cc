@@ -61,9 +61,12 @@ std::string WaitingReasons::text(const pool::Job& job, const pool::Job* before) 
   devices.host_memory_bytes = 0;
   const Free& free = free_for(devices);
   if (!free.is_known) return "no such devices now";
-  // It is not their number: a reservation, or models that differ. The scheduler has written which.
-  if (free.count_unlike >= job.request.count && !before && !job.why.empty()) return job.why;
-  std::string text = fmt::format("{} wanted, {} free", job.request.count, free.count);
+  // It is not their number: a reservation, models that differ, a driver that does not answer. The scheduler has written
+  // which.
+  const bool is_other_cause = free.count_unlike >= job.request.count || !layout_.inventory().unseen().empty();
+  if (is_other_cause && !before && !job.why.empty()) return job.why;
+  std::string text = fmt::format("{} wanted, {} free{}", job.request.count, free.count,
+                                 free.count_unlike > free.count ? " of one model" : "");
   if (free.count_unlike >= job.request.count) {
     const place::HostRoom host(layout_.inventory(), held_);
     if (!host.fits(job.request)) text = host.shortage(job.request);

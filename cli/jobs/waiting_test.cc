@@ -47,7 +47,7 @@ TEST_F(Waiting, CountsOnlyWhatWouldDo) {
   named.request.devices = {"gpu:0", "gpu:1"};
   EXPECT_EQ(text(named), "2 wanted, 1 free");
   machine_.devices[3].model = "another";
-  EXPECT_EQ(text(job(3, 3)), "3 wanted, 2 free") << "those of one model";
+  EXPECT_EQ(text(job(3, 3)), "3 wanted, 2 free of one model");
 }
 
 TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {

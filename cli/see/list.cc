@@ -11,6 +11,7 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "device/fields.h"
+#include "snapshot/short_text.h"
 
 namespace remuda::cli {
 namespace {
@@ -51,10 +52,16 @@ std::string memory_cell(const Device& device) {
 
 /// Empty where no process uses it.
 std::string users_cell(const Device& device) {
+  constexpr size_t kMostNamed = 4;
   if (!device.status.processes.has_value()) return cell(device.status.processes, [](const auto&) { return ""; });
+  const std::vector<Process>& all = device.status.processes.value();
   std::map<std::string, int> processes;
-  for (const Process& process : device.status.processes.value())
-    ++processes[process.user.value_or(fmt::format("pid {}", process.pid))];
+  for (const Process& process : all) ++processes[process.user.value_or(fmt::format("pid {}", process.pid))];
+  if (processes.size() > kMostNamed) {
+    const bool are_users = std::ranges::all_of(all, [](const Process& process) { return process.user.has_value(); });
+    return are_users ? fmt::format("{} processes of {} users", all.size(), processes.size())
+                     : fmt::format("{} processes", all.size());
+  }
   std::string text;
   for (const auto& [user, count] : processes)
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", user, count > 1 ? fmt::format(" ({})", count) : "");
@@ -135,6 +142,21 @@ Table table_of(const std::vector<Cells>& columns) {
   return table;
 }
 
+/// Where the table is too wide still: without what all models of a vendor share, unless two would be alike then.
+void shorten_models(const std::vector<Device>& devices, size_t width, std::vector<Cells>& columns) {
+  if (table_of(columns).width() <= width) return;
+  Cells& models = columns.at(1);
+  std::map<std::string, std::string> whole;  // by its short form
+  Cells shortened = models;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].kind != DeviceKind::gpu || devices[i].model.empty() || devices[i].profile.has_value()) continue;
+    std::string& text = shortened[i + 1];
+    text = snapshot::short_model(text, devices[i].vendor);
+    if (whole.try_emplace(text, models[i + 1]).first->second != models[i + 1]) return;
+  }
+  models = std::move(shortened);
+}
+
 std::string device_table(const std::vector<Device>& devices, size_t width, const Leases& leases) {
   std::vector<Cells> columns = columns_of(devices, leases);
   std::string left_out;
@@ -143,23 +165,46 @@ std::string device_table(const std::vector<Device>& devices, size_t width, const
     const auto is_it = [&](const Cells& column) { return column.front() == name; };
     if (std::erase_if(columns, is_it) > 0) left_out += (left_out.empty() ? "" : ", ") + std::string(name);
   }
+  shorten_models(devices, width, columns);
   std::string text = table_of(columns).text(width);
   if (!left_out.empty()) text += fmt::format("No room for {}: remuda list DEVICE shows all\n", left_out);
   return text;
 }
 
-/// Collects the reasons of missing readings, except those that only mean that a device has no such reading.
+/// Collects the reasons of missing readings that the table shows, except those that only mean that a device has no such
+/// reading.
 struct Reasons {
-  std::vector<std::string> sentences;
+  struct Reason {
+    std::string sentence, key;
+    int readings = 0;
+  };
+  std::vector<Reason> all;
   template <typename T>
-  void operator()(const char*, const T& field, const char*, bool = false) {
+  void operator()(const char* key, const T& field, const char*, bool = false) {
     if constexpr (fields::kIsReading<T>) {
-      if (field.has_value() || field.missing().reason == MissingReason::unsupported) return;
+      if (field.has_value() || field.missing().reason == MissingReason::unsupported || !is_shown(key)) return;
       const std::string& sentence = field.missing().detail;
-      if (std::ranges::find(sentences, sentence) == sentences.end()) sentences.push_back(sentence);
+      const auto same = std::ranges::find(all, sentence, &Reason::sentence);
+      ++(same == all.end() ? all.emplace_back(Reason{sentence, key}) : *same).readings;
     } else if constexpr (fields::Listed<T>) {
       T::fields(field, *this);
     }
+  }
+  /// One that is of a single reading names it.
+  std::vector<std::string> sentences() const {
+    std::vector<std::string> texts;
+    for (const auto& [sentence, key, readings] : all) {
+      const bool is_named = readings > 1 || sentence.find(": ") != std::string::npos;
+      texts.push_back(is_named ? sentence : fmt::format("{}: {}", key, sentence));
+    }
+    return texts;
+  }
+
+ private:
+  static bool is_shown(std::string_view key) {
+    constexpr std::string_view kShown[] = {"memory_bytes",  "memory_used_bytes", "busy", "power_watts",
+                                           "temperature_c", "numa_node",         "pci",  "processes"};
+    return std::ranges::find(kShown, key) != std::end(kShown);
   }
 };
 
@@ -169,7 +214,7 @@ std::string reasons_text(const std::vector<Device>& devices) {
   for (const Device& device : devices) {
     Reasons reasons;
     Device::fields(device, reasons);
-    for (const std::string& sentence : reasons.sentences) {
+    for (const std::string& sentence : reasons.sentences()) {
       const auto same = std::ranges::find(whose, sentence, &std::pair<std::string, std::string>::first);
       if (same == whose.end())
         whose.emplace_back(sentence, device.label());
@@ -202,7 +247,8 @@ std::string no_gpu_text(const Inventory& inventory) {
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", probe.name,
                        probe.reason.empty() ? "found none" : probe.reason);
   }
-  return why.empty() ? "" : fmt::format("No GPU ({})\n", why);
+  const char* none = inventory.unseen().empty() ? "No GPU" : "No GPU can be seen";
+  return why.empty() ? "" : fmt::format("{} ({})\n", none, why);
 }
 
 /// Why the probes that found devices could not read all.
@@ -223,6 +269,8 @@ struct FieldLines {
       T::fields(field, *this);
     } else if constexpr (fields::kIsReading<T>) {
       if (!field.was_read()) return;
+      if constexpr (std::is_same_v<T, Reading<std::vector<Process>>>)
+        if (field.has_value() && !field.value().empty()) return add_processes(field.value());
       table.add({key, field.has_value()
                           ? value_text(fields::write(field.value()))
                           : fmt::format("{}: {}", to_string(field.missing().reason), field.missing().detail)});
@@ -230,6 +278,14 @@ struct FieldLines {
       const std::string text = value_text(fields::write(field));
       if (!text.empty()) table.add({key, text});
     }
+  }
+  /// A line each, of those there is room for.
+  void add_processes(const std::vector<Process>& processes) {
+    constexpr size_t kShown = 20;
+    for (size_t i = 0; i < std::min(processes.size(), kShown); ++i)
+      table.add({i == 0 ? "processes" : "", value_text(fields::write(processes[i]))});
+    if (processes.size() > kShown)
+      table.add({"", fmt::format("and {} more; --json has all", processes.size() - kShown)});
   }
   static std::string value_text(const Json& json) { return json.is_string() ? json.get<std::string>() : to_line(json); }
 };

@@ -80,6 +80,20 @@ TEST(InventoryText, LeavesColumnsOutBeforeItCutsModels) {
             "No room for PCI, TEMP, POWER: remuda list DEVICE shows all\n");
 }
 
+TEST(InventoryText, ModelsThatDifferLookUnlikeWhereThereIsLittleRoom) {
+  Inventory inventory{.host = "host1", .devices = {gpu(0), gpu(1)}};
+  for (Device& device : inventory.devices) device.vendor = "NVIDIA";
+  inventory.devices[0].model = "NVIDIA GeForce RTX 4090";
+  inventory.devices[1].model = "NVIDIA GeForce RTX 5090";
+  const std::string narrow = inventory_text(inventory, 60);
+  EXPECT_THAT(narrow, HasSubstr(" RTX 4090 "));
+  EXPECT_THAT(narrow, HasSubstr(" RTX 5090 "));
+  EXPECT_THAT(inventory_text(inventory, Table::kAnyWidth), HasSubstr("NVIDIA GeForce RTX 4090"));
+  inventory.devices[0].model = "NVIDIA A100-SXM4-40GB";
+  inventory.devices[1].model = "NVIDIA A100-SXM4-80GB";
+  EXPECT_THAT(inventory_text(inventory, 60), testing::Not(HasSubstr(" A100 ")));
+}
+
 TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {
   Inventory inventory{.host = "host1", .devices = {gpu(0), gpu(1), gpu(2)}};
   for (const int lost : {1, 2}) {
@@ -92,6 +106,36 @@ TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {
   EXPECT_THAT(text, HasSubstr("gpu:1, gpu:2: it fell off the bus\n"));
   EXPECT_THAT(text, HasSubstr("lost"));
   EXPECT_THAT(text, Not(HasSubstr("one node only"))) << "what a device does not have needs no sentence";
+}
+
+/// testdata/cases/list-unnamed-reason: what the table does not show needs no sentence.
+TEST(InventoryText, SaysOfWhichReadingAReasonIs) {
+  Inventory inventory{.host = "host1", .devices = {gpu(0), gpu(1)}};
+  inventory.devices[0].serial = inventory.devices[0].uuid = Missing{MissingReason::denied, "left out"};
+  EXPECT_THAT(inventory_text(inventory), Not(HasSubstr("left out")));
+  inventory.devices[1].status.power_watts = Missing{MissingReason::denied, "left out"};
+  EXPECT_THAT(inventory_text(inventory), HasSubstr("gpu:1: power_watts: left out\n"));
+  inventory.devices[1].status.power_watts = Missing{MissingReason::denied, "power: this user may not read it"};
+  EXPECT_THAT(inventory_text(inventory), HasSubstr("gpu:1: power: this user may not read it\n"));
+}
+
+/// testdata/cases/list-many-processes.
+TEST(InventoryText, CountsProcessesWhereTheyAreMany) {
+  Device used = gpu(0), shared = gpu(1), few = gpu(2);
+  std::vector<Process> unnamed, named;
+  for (int pid = 1; pid <= 2500; ++pid) {
+    unnamed.push_back({.pid = pid});
+    named.push_back({.pid = pid, .user = "user" + std::to_string(pid % 7)});
+  }
+  used.status.processes = unnamed, shared.status.processes = named;
+  few.status.processes = std::vector<Process>{{.pid = 7}, {.pid = 8}, {.pid = 8}};
+  const std::string text = inventory_text({.host = "host1", .devices = {used, shared, few}}, Table::kAnyWidth);
+  EXPECT_THAT(text, HasSubstr(" 2500 processes\n"));
+  EXPECT_THAT(text, HasSubstr(" 2500 processes of 7 users\n"));
+  EXPECT_THAT(text, HasSubstr(" pid 7, pid 8 (2)\n"));
+  const std::string all = device_text(used);
+  EXPECT_THAT(all, HasSubstr("and 2480 more; --json has all\n"));
+  EXPECT_LT(all.size(), 4000);
 }
 
 TEST(InventoryText, SaysWhyAModelIsBlank) {
@@ -113,6 +157,8 @@ TEST(InventoryText, SaysWhyThereIsNoGpu) {
   inventory.probes = {
       {.name = "vendor", .reason = "its library is not installed"}, {.name = "bus"}, {.name = "cpu", .devices = 1}};
   EXPECT_THAT(inventory_text(inventory), HasSubstr("No GPU (vendor: its library is not installed; bus: found none)\n"));
+  inventory.probes[0].blind = true;
+  EXPECT_THAT(inventory_text(inventory), HasSubstr("No GPU can be seen (vendor: its library"));
   inventory.devices.push_back(gpu(0));
   EXPECT_THAT(inventory_text(inventory), Not(HasSubstr("No GPU")));
 }

@@ -25,7 +25,7 @@ namespace {
 /// What a batch system lets this process use, where it runs in an allocation.
 std::vector<std::string> allocated_devices() {
   const auto visible = confine::visible_to_caller();
-  if (!env::get(env::slurm_job) || env::get(env::job) || !visible) return {};
+  if (!env::get(env::slurm_job) || env::get(env::job) || !visible || visible->devices.empty()) return {};
   return split(visible->devices, ',');
 }
 

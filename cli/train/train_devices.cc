@@ -38,8 +38,10 @@ std::string host_of(const Inventory& inventory) {
 tl::unexpected<Error> unknown_device(const std::string& name, const Inventory& inventory,
                                      const std::string& more = "") {
   const std::vector<std::string> known = labels_of(inventory, is_any);
-  return usage_error(fmt::format("device {} is not on this machine, which has {}{}", name,
-                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), more));
+  const std::string unseen = inventory.unseen();
+  return usage_error(fmt::format("device {} is not on this machine, which has {}{}{}", name,
+                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), more,
+                                 unseen.empty() ? "" : "; others may be there that cannot be seen (" + unseen + ")"));
 }
 
 const job::DeviceSpec* first_missing(const Specs& wanted, const Inventory& inventory) {
@@ -189,6 +191,8 @@ Result<ChosenDevices> choose(const DeviceRequest& request, const ProbeMachine& p
     if (!others.empty())
       chosen.note =
           fmt::format("only CPU devices are used: -n asks for {}, --devices names them", fmt::join(others, ", "));
+    else if (const std::string unseen = chosen.inventory.unseen(); !unseen.empty())
+      chosen.note = fmt::format("only CPU devices are used: others may be there that cannot be seen ({})", unseen);
   }
   REMUDA_TRY(split_for(wanted, request, probe, chosen));
   REMUDA_ASSIGN(chosen.devices, resolved(wanted, request.file, chosen.inventory));

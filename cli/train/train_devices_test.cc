@@ -122,6 +122,23 @@ TEST(TrainDevices, ThatLibtorchHasNoNameForAreRefused) {
             "device gpu:1 (Matrox, model unknown) is of a kind that libtorch has no name for");
 }
 
+TEST(TrainDevices, ThatADriverDoesNotShowHaveItsReason) {
+  const auto blind = [](const probe::ProbeOptions& options) {
+    auto machine = with_gpus(options);
+    std::erase_if(machine->devices, [](const Device& device) { return device.kind == DeviceKind::gpu; });
+    machine->probes = {{"nvml", 0, "versions differ", true}};
+    return machine;
+  };
+  const auto refused = choose_devices({.line = {"gpu:0"}}, blind);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "device gpu:0 is not on this machine, which has cpu:0, cpu:1; others may be there that cannot be seen "
+            "(nvml: versions differ)");
+  const auto chosen = choose_devices({}, blind);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->note, "only CPU devices are used: others may be there that cannot be seen (nvml: versions differ)");
+}
+
 TEST(TrainDevices, AreOnlyCpusWhereNoneIsNamed) {
   const auto chosen = choose_devices({}, with_gpus);
   ASSERT_TRUE(chosen);

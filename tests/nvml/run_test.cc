@@ -7,6 +7,8 @@
 #include <sstream>
 #include <unistd.h>
 
+#include "base/env.h"
+#include "tests/nvml/library.h"
 #include "tests/nvml/live_job.h"
 
 namespace remuda::tests::nvml {
@@ -65,6 +67,43 @@ TEST_F(RunLive, ShowsEachRankOneDeviceOfTheLease) {
     seen.insert(lines[0]);
   }
   EXPECT_THAT(seen, SizeIs(4));
+}
+
+/// A command on the machine of a case in testdata/cases, with what the driver does there.
+Finished ask_of_case(const std::vector<std::string>& words, const std::string& file, const std::string& faults,
+                     const ScratchFolder& folder) {
+  std::vector<std::string> argv{REMUDA_PROGRAM};
+  argv.insert(argv.end(), words.begin(), words.end());
+  return run(argv, {{"LD_LIBRARY_PATH", library_folder("current")},
+                    {"XDG_STATE_HOME", folder.path("state")},
+                    {env::test_nvml.name, std::string(REMUDA_CASES) + "/" + file},
+                    {env::test_nvml_faults.name, faults},
+                    {env::probe_timeout.name, "1"}});
+}
+
+/// testdata/cases/live-driver-mismatch, and others in which a driver is there and does not answer.
+TEST_F(RunLive, SaysWhyADriverDoesNotAnswerWhereItsGpusAreWanted) {
+  for (const auto& [faults, reason] :
+       {std::pair{"mismatch", "different versions (error 18), as after an upgrade: restart the machine"},
+        std::pair{"no-init=9", "kernel module is not loaded"}, std::pair{"no-init=999", "error 999"}}) {
+    const auto ask = [&](const std::vector<std::string>& words) {
+      return ask_of_case(words, "live-driver-mismatch/live.json", faults, folder_);
+    };
+    for (const auto& words : std::vector<std::vector<std::string>>{{"run", "-n", "1", "--no-wait", "--", "true"},
+                                                                   {"run", "-n", "2", "--dry-run", "--", "true"},
+                                                                   {"place", "-n", "1"},
+                                                                   {"place", "-n", "1", "--model", "*A5000*"}}) {
+      const Finished refused = ask(words);
+      EXPECT_EQ(refused.exit.status, 4) << refused;
+      EXPECT_THAT(refused.err, AllOf(HasSubstr(reason), testing::Not(HasSubstr("there is no GPU")))) << refused;
+    }
+    for (const auto& words : std::vector<std::vector<std::string>>{{"place", "--device", "gpu:0"}, {"list", "gpu:0"}}) {
+      const Finished unknown = ask(words);
+      EXPECT_EQ(unknown.exit.status, 2) << unknown;
+      EXPECT_THAT(unknown.err, HasSubstr(reason)) << unknown;
+    }
+    EXPECT_THAT(ask({"doctor"}).out, AllOf(HasSubstr("FAIL  probe"), testing::Not(HasSubstr("no GPU here"))));
+  }
 }
 
 TEST_F(RunLive, TakesAProcessWithoutALeaseForTheHolderOfItsDevice) {
