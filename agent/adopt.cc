@@ -49,6 +49,7 @@ Result<std::string> adopt_pool(const std::string& folder) {
   REMUDA_ASSIGN(const bool was_shared, pool::make_private(folder));
   if (!was_shared) return std::string();
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
+  REMUDA_ASSIGN(const std::vector<std::string> aside, pool.set_aside(wall_s()));
   int64_t running = 0, waiting = 0;
   REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
     std::vector<int64_t> forged;
@@ -71,10 +72,12 @@ Result<std::string> adopt_pool(const std::string& folder) {
           {}, wall_s());
     return {};
   }));
+  std::string also;
+  for (const std::string& sentence : aside) also += "; " + sentence;
   return fmt::format(
       "took over {}, which its users could write: {} running jobs keep their devices until they end, {} "
-      "waiting ones ended",
-      folder, running, waiting);
+      "waiting ones ended{}",
+      folder, running, waiting, also);
 }
 
 }  // namespace remuda::agent

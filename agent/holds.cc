@@ -14,6 +14,7 @@
 #include "confine/open_nodes.h"
 #include "pool/lifeline.h"
 #include "pool/transitions.h"
+#include "process/status.h"
 #include "process/tree.h"
 
 namespace remuda::agent {
@@ -146,7 +147,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
     return {.job = job.id, .host = {.why = obstacle_}};
   }
   for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
-    if (job_of(one) == 0) confine::move_into_all(made.all(), one);
+    if (process::sole_user_of(one.pid) == job.uid && job_of(one) == 0) confine::move_into_all(made.all(), one);
   hold.cgroup = made.folder;
   hold.further = made.further;
   hold.memory_bytes = job.request.host_memory_bytes;
@@ -361,6 +362,15 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   }
   next_s_ = std::min({next_s_, std::max(hold.limit_at_s, now_s + kSoon_s), std::max(hold.kill_at_s, now_s + kSoon_s)});
   return std::nullopt;
+}
+
+void Holds::postpone(double seconds) {
+  for (const int64_t job : attended_) {
+    Hold& hold = holds_.at(job);
+    hold.kill_at_s += seconds;
+    hold.limit_at_s += seconds;
+    if (hold.word) hold.word_at_s += seconds;
+  }
 }
 
 std::vector<pool::Operation> Holds::step(double now_s) {

@@ -70,6 +70,9 @@ class Holds {
   /// whoever asks for something meanwhile does not wait for all. Given again, a second later, until rest() or forget()
   /// says that they were.
   std::vector<pool::Operation> step(double now_s);
+  /// The agent has heard nothing for so long, as where the database kept it: whoever had to say or do something
+  /// meanwhile has that much longer for it.
+  void postpone(double seconds);
   /// When step() is to be called at the latest.
   double next_s() const { return next_s_; }
   /// What keeps jobs from being held by cgroups; empty where nothing does, or none was started yet.

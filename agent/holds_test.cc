@@ -301,6 +301,31 @@ TEST_F(HoldsTest, AKeeperIsAskedToEndInEachOfItsTurnsAlsoWhereItIsStopped) {
   }
 }
 
+TEST_F(HoldsTest, NobodyIsEndedForADelayOfTheAgents) {
+  process::ChildProcess child = process::family();
+  pool::Job job = running(1, id_of(child));
+  begin(job);
+  job.cancelled = true;
+  job.grace_s = 10;
+  holds_.see(job, 0);
+  holds_.postpone(14);
+  EXPECT_THAT(holds_.step(20), IsEmpty());
+  EXPECT_TRUE(is_alive(job.keeper)) << "it may have said that it has ended, while nobody listened";
+  EXPECT_THAT(holds_.step(30), IsEmpty());
+  for (int i = 0; i < 1000 && is_alive(job.keeper); ++i) ::usleep(10000);
+  EXPECT_FALSE(is_alive(job.keeper));
+}
+
+TEST_F(HoldsTest, NoProcessOfAnotherUserComesIntoAJobWithItsKeeper) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  process::ChildProcess child = process::family();
+  pool::Job job = running(1, id_of(child));
+  job.uid = 61003;  // and they are root's, as a program is with more rights than who started it
+  const std::string cgroup = begin(job);
+  if (cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  EXPECT_THAT(confine::cgroup_pids(cgroup), ElementsAre(child.pid()));
+}
+
 TEST_F(HoldsTest, AnAgentThatStopsLeavesTheCgroupsOfJobsThatGoOnAndNoOthers) {
   process::ChildProcess over = process::family(), goes_on = process::family();
   std::optional<Holds> holds(folder_.path());

@@ -104,11 +104,14 @@ bool is_member(const std::string& cgroup, const std::string& memberships) {
 
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but, Pace pace) {
   constexpr size_t kPiece = 100;
-  const std::vector<int> pids = confine::cgroup_pids(cgroup);
+  std::vector<int> pids = confine::cgroup_pids(cgroup);
   const bool is_piece = pace == Pace::in_pieces && pids.size() > kPiece;
   if (!is_piece && !but && confine::kill_cgroup(cgroup)) return;
   std::optional<Frozen> frozen;
-  if (!is_piece) frozen.emplace(cgroup);
+  if (!is_piece) {
+    frozen.emplace(cgroup);
+    pids = confine::cgroup_pids(cgroup);  // those that were born meanwhile, too: from here on none is
+  }
   for (const int pid : std::span(pids).first(is_piece ? kPiece : pids.size())) {
     const auto member = process::process_id(pid);
     if (member && member != but) process::send_signal(*member, SIGKILL);

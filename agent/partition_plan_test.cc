@@ -83,7 +83,7 @@ TEST_F(PartitionPlan, MakesTheSmallestThatIsLargeEnough) {
   EXPECT_THAT(schedule(), SizeIs(0));
   EXPECT_THAT(state_.find(job)->why, HasSubstr("would be a 1g.5gb of gpu:1, and is not there yet"));
   EXPECT_EQ(plan(), make("1g.5gb"));
-  ASSERT_TRUE(pool::cancel(state_, job, 0, 100));
+  ASSERT_TRUE(pool::cancel(state_, job, {0, "root"}, 100));
   submit("ada", 0.4);
   EXPECT_EQ(plan(), make("3g.20gb"));
 }
@@ -226,7 +226,7 @@ TEST_F(PartitionPlan, OfARecordedMachineMakesWhatTheCardStillOffers) {
   const auto plan_now = [&] { return plan_partitions(state_, offered(), all, own_, policy_, 100, {}); };
   const int64_t small = submit("ada", 0.1);
   EXPECT_EQ(plan_now(), make("1g.5gb"));
-  ASSERT_TRUE(pool::cancel(state_, small, 0, 100));
+  ASSERT_TRUE(pool::cancel(state_, small, {0, "root"}, 100));
   submit("ada", 0.2);
   EXPECT_EQ(plan_now(), std::nullopt) << "no room for two sevenths";
 }

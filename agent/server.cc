@@ -17,6 +17,8 @@ namespace {
 enum Source : uint64_t { kListener = 1, kStop, kService, kMachine, kNames, kSpot, kConnections };
 
 constexpr double kCheckEvery_s = 1;
+/// A round that takes so long has waited for something: a database that is busy, a disk.
+constexpr double kHeldUp_s = 0.5;
 constexpr int kMostEvents = 256;
 /// In a round: to take one costs 0.1 ms and more, as /proc is asked about the process, and those that are there wait
 /// meanwhile.
@@ -96,6 +98,7 @@ Result<bool> Server::round(double patience_s) {
   serve_turns(now_s);
   report_changes(now_s);
   if (now_s >= next_check_s_) close_overdue(now_s);
+  if (const double held_up_s = monotonic_s() - now_s; held_up_s >= kHeldUp_s) service_.was_held_up(held_up_s);
   return true;
 }
 

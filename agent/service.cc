@@ -80,7 +80,11 @@ void Service::step(double now_s) {
   revive(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
-  const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
+  const pool::Circumstances at{.inventory = view_.inventory(),
+                               .policy = view_.policy(),
+                               .uid = 0,
+                               .now_s = wall_s(),
+                               .last_policy = &view_.last_policy()};
   const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
     for (const pool::Operation& word : words) {
       const pool::Job* job = state.find(job_of(word));
@@ -92,7 +96,7 @@ void Service::step(double now_s) {
       const int64_t id = job->id;  // it may have been granted, and not begun
       if (job->state == pool::JobState::running) REMUDA_TRY(pool::apply(state, pool::GiveWay{id, "", true}, at));
       lose_keeper(state, id);
-      if (revival_.has_tried(id, now_s)) fail_keeper(state, id, {}, at.now_s);
+      if (revival_.has_tried(id, now_s)) fail_keeper(state, id, view_.last_policy(), at.now_s);
     }
     return {};
   });
@@ -105,16 +109,20 @@ std::vector<int64_t> Service::take_changed() { return std::exchange(changed_, {}
 
 /// One change of the pool, and what it has started. What frees devices makes the machine be read before they are
 /// granted.
-Result<pool::Applied> Service::change(const pool::Operation& operation, int uid, double now_s) {
+Result<pool::Applied> Service::change(const pool::Operation& operation, double now_s, const pool::Asker& who) {
   const bool is_old = !view_.policy() || now_s - policy_at_s_ >= kFresh_s;  // one that was mended counts at once
   if (is_bound_by_policy(operation) && is_old) read_policy(now_s);
   const Result<pool::Policy>& policy = view_.policy();
   pool::Applied applied;
   const bool starts = starts_jobs(operation) && is_fresh(now_s) && !is_blind_;
   const auto transition = [&](pool::PoolState& state) -> Result<void> {
-    REMUDA_ASSIGN(applied,
-                  pool::apply(state, operation,
-                              {.inventory = offered_.machine(), .policy = policy, .uid = uid, .now_s = wall_s()}));
+    REMUDA_ASSIGN(applied, pool::apply(state, operation,
+                                       {.inventory = offered_.machine(),
+                                        .policy = policy,
+                                        .uid = who.uid,
+                                        .now_s = wall_s(),
+                                        .user = who.name,
+                                        .last_policy = &view_.last_policy()}));
     if (starts && policy) schedule(state, offered_.machine(), held_in(state), *policy, wall_s());
     if (starts && !policy) hold_back(state, policy.error().message, wall_s());
     return accept(state, operation, applied);
@@ -167,7 +175,7 @@ std::vector<confine::DeviceNode> Service::nodes_of_job(int64_t job) const {
 }
 
 void Service::end(int64_t job, const std::string& why, double now_s) {
-  (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, 0, now_s);
+  (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, now_s);
 }
 
 /// Devices are not held for a job whose process cannot be started.
@@ -175,9 +183,8 @@ void Service::revive(double now_s) {
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<int64_t> failed = revival_.take_failed();
   if (failed.empty()) return;
-  const pool::Policy policy = view_.policy() ? *view_.policy() : pool::Policy{};
   const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    for (const int64_t job : failed) fail_keeper(state, job, policy, wall_s());
+    for (const int64_t job : failed) fail_keeper(state, job, view_.last_policy(), wall_s());
     return {};
   });
   if (!changed) return;
@@ -227,7 +234,7 @@ Result<pool::Applied> Service::take_beginning(const Caller& caller, int64_t id, 
   const pool::Job* const job = pool_.seen().find(id);
   if (!job || job->state != pool::JobState::running || job->begun || job->keeper != caller.process)
     return pool::Applied{};
-  return change(pool::RecordProcesses{id, {}}, caller.uid, now_s);
+  return change(pool::RecordProcesses{id, {}}, now_s, {caller.uid, ""});
 }
 
 Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& user, const wire::Request& request,
@@ -256,7 +263,7 @@ Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& u
       return pool::Applied{};
     }
   }
-  auto changed = change(operation, caller.is_admin ? 0 : caller.uid, now_s);
+  auto changed = change(operation, now_s, {caller.is_admin ? 0 : caller.uid, user.name});
   if (const auto* asked = std::get_if<pool::Submit>(&operation); asked && !changed)
     changed = tl::unexpected(with_rule_of_partitions(std::move(changed.error()), asked->job.request));
   REMUDA_ASSIGN(pool::Applied applied, std::move(changed));
@@ -323,6 +330,19 @@ Result<Service::Reply> Service::reply(const Caller& caller, const policy::User& 
   return reply;
 }
 
+/// While other processes keep the database, changes wait, and nothing else waits for them.
+bool Service::is_kept_waiting(bool is_answered, const wire::Request& request, double now_s) {
+  constexpr double kPatience_s = 10, kPause_s = 0.25;
+  if (!request.operation) return false;
+  if (is_answered || !pool_.was_busy()) {
+    if (is_answered) busy_since_s_ = kNever_s;
+    return false;
+  }
+  busy_since_s_ = std::min(busy_since_s_, now_s);
+  busy_until_s_ = now_s + kPause_s;
+  return now_s < busy_since_s_ + kPatience_s;
+}
+
 std::optional<Service::Reply> Service::answer(const Caller& caller, const policy::User& user,
                                               const wire::Request& request, double now_s) {
   if (request.ask == wire::Ask::machine && now_s - read_at_s_ >= kFresh_s) {
@@ -336,7 +356,10 @@ std::optional<Service::Reply> Service::answer(const Caller& caller, const policy
       return std::nullopt;
     }
   }
+  if (request.operation && now_s < busy_until_s_) return std::nullopt;
+  pool_.forget_failure();
   auto said = reply(caller, user, request, now_s);
+  if (is_kept_waiting(said.has_value(), request, now_s)) return std::nullopt;
   if (said && request.operation && is_of_keeper(*request.operation) &&
       holds_->has_word(job_of(*request.operation), now_s))
     return std::nullopt;  // an agent that was killed now would not know of it

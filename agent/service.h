@@ -53,8 +53,8 @@ class Service {
     int64_t watched = 0;  ///< the connection is to hear of changes of this job
   };
   /// The answer to a request of this caller, whose name is `user`; nothing where it has to wait: for a reading of the
-  /// machine, or, a keeper's word on a job, for the end of its last process. Then it is to be asked again after
-  /// take_reading(), or once the job has changed.
+  /// machine, or, a keeper's word on a job, for the end of its last process, or for the database, which others keep
+  /// busy. Then it is to be asked again after take_reading(), once the job has changed, or a second later.
   std::optional<Reply> answer(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
 
@@ -79,6 +79,8 @@ class Service {
     return fds;
   }
   void step(double now_s);
+  /// The last round took so long that nobody was heard meanwhile: no job is ended for that.
+  void was_held_up(double seconds) { holds_->postpone(seconds); }
   /// When step() or a reading is due at the latest.
   double next_s(double now_s) const;
 
@@ -91,6 +93,7 @@ class Service {
  private:
   Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
+  bool is_kept_waiting(bool is_answered, const wire::Request& request, double now_s);
   Result<wire::Page> around(const Caller& caller, const wire::Request& request);
   Result<std::optional<pool::Job>> find(int64_t id);
   Result<void> enter(const Caller& caller, int64_t job);
@@ -101,7 +104,8 @@ class Service {
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
-  Result<pool::Applied> change(const pool::Operation& operation, int uid, double now_s);
+  /// In the name of the agent unless somebody asks.
+  Result<pool::Applied> change(const pool::Operation& operation, double now_s, const pool::Asker& who = {0, "root"});
   Result<pool::Applied> take_beginning(const Caller& caller, int64_t id, double now_s);
   std::optional<int64_t> known_request(const Caller& caller, const wire::Request& request) const;
   void remember(const Caller& caller, const wire::Request& request, int64_t job);
@@ -144,12 +148,13 @@ class Service {
   Heartbeat heartbeat_;
   pool::Pool pool_;
   pool::MachineView view_;
-  double read_at_s_;               ///< when view_ was taken
-  double policy_at_s_;             ///< when its policy was read
-  double begins_at_s_ = kNever_s;  ///< when the next job may begin, on the wall clock
-  bool is_reading_ = false;        ///< one is under way
-  bool is_due_ = false;            ///< jobs may start once the machine was read again
-  bool is_blind_ = false;          ///< the last reading failed: nothing is started
+  double read_at_s_;                                   ///< when view_ was taken
+  double policy_at_s_;                                 ///< when its policy was read
+  double begins_at_s_ = kNever_s;                      ///< when the next job may begin, on the wall clock
+  double busy_since_s_ = kNever_s, busy_until_s_ = 0;  ///< other processes keep the database; asked again from then on
+  bool is_reading_ = false;                            ///< one is under way
+  bool is_due_ = false;                                ///< jobs may start once the machine was read again
+  bool is_blind_ = false;                              ///< the last reading failed: nothing is started
   std::unique_ptr<Holds> holds_;
   Enforcement enforcement_;
   Revival revival_;

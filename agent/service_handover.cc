@@ -27,7 +27,7 @@ void Service::hand_over(double now_s) {
   for (const Handover::Fault& fault : handover_.step(now_s)) {
     const std::vector<pool::Drain>& drains = pool_.seen().drains;
     const bool is_drained = std::ranges::find(drains, fault.device, &pool::Drain::device) != drains.end();
-    if (is_drained || change(pool::DrainDevices{{fault.device}, fault.reason, kHandover}, 0, now_s))
+    if (is_drained || change(pool::DrainDevices{{fault.device}, fault.reason, kHandover}, now_s))
       handover_.drained(fault.device);
   }
 }

@@ -9,7 +9,7 @@ namespace remuda::agent {
 void Service::record_idle(double now_s) {
   if (!view_.policy()) return;
   const auto told = idle_.look(view_.policy()->idle, view_.inventory(), pool_.seen(), now_s, wall_s());
-  for (const pool::RecordIdle& one : told) (void)change(one, 0, now_s);
+  for (const pool::RecordIdle& one : told) (void)change(one, now_s);
 }
 
 double Service::idle_every_s() const {

@@ -20,8 +20,8 @@ void Service::heed_notice(double now_s) {
   for (const pool::Drain& drain : pool_.seen().drains)
     if (drain.by == kSpotNotice) undrain.devices.push_back(drain.device);
   if (news_->why) {
-    if (change(pool::LeaveHost{*news_->why, kSpotNotice}, 0, now_s)) news_.reset();
-  } else if (undrain.devices.empty() || change(undrain, 0, now_s)) {
+    if (change(pool::LeaveHost{*news_->why, kSpotNotice}, now_s)) news_.reset();
+  } else if (undrain.devices.empty() || change(undrain, now_s)) {
     news_.reset();
   }
 }

@@ -1,4 +1,5 @@
 // How a service begins: with what the agent before it has left.
+#include <chrono>
 #include <utility>
 
 #include "agent/service.h"
@@ -6,6 +7,12 @@
 #include "pool/transitions.h"
 
 namespace remuda::agent {
+namespace {
+
+/// All users wait meanwhile: what cannot be written now is asked again (Service::answer()).
+constexpr std::chrono::milliseconds kDatabasePatience{50};
+
+}  // namespace
 
 Service::Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool::MachineView view, double now_s,
                  Means means)
@@ -30,7 +37,10 @@ Service::Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool:
 Result<Service> Service::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   Heartbeat heartbeat(folder);
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
+  REMUDA_ASSIGN(const std::vector<std::string> aside, pool.set_aside(wall_s()));
+  pool.set_patience(kDatabasePatience);
   Service service(folder, std::move(heartbeat), std::move(pool), std::move(view), now_s, std::move(means));
+  for (const std::string& sentence : aside) service.say_(sentence);
   REMUDA_TRY(service.find_lost());
   REMUDA_ASSIGN(const pool::PoolState state, service.pool_.read());
   for (const pool::Job& job : state.jobs) {

@@ -55,7 +55,7 @@ void Service::take_reading(Result<pool::MachineView> reading, double now_s) {
   handover_.leave(given_out());
   handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);
   const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
-  (void)change(pool::StartJobs{}, 0, now_s);
+  (void)change(pool::StartJobs{}, now_s);
   record_idle(now_s);
   is_due_ = is_due_ || is_due;
   change_partitions(now_s);

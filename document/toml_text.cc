@@ -1,8 +1,11 @@
 #include "document/toml_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/letter_case.h"
@@ -32,9 +35,71 @@ std::string reason_of(const toml::parse_error& error) {
   return printable(reason);
 }
 
+/// The first line where values are nested deeper than `most`, by brackets and by dots of keys; 0: there is none. The
+/// parser, and whatever frees what it has made, calls itself for each level.
+class Depth {
+ public:
+  explicit Depth(std::string_view text) : text_(text) {}
+
+  uint32_t first_line_beyond(size_t most) {
+    for (; at_ < text_.size(); ++at_) {
+      take(text_[at_]);
+      if (levels_ > most) return line_;
+    }
+    return 0;
+  }
+
+ private:
+  void take(char c) {
+    if (c == '\n') {
+      ++line_;
+      if (open_.empty()) leave_key();
+    } else if (c == '"' || c == '\'') {
+      skip_text(c);
+    } else if (c == '#') {
+      while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+    } else if (c == '.') {
+      ++dots_, ++levels_;
+    } else if (c == ',') {
+      leave_key();
+    } else if (c == '[' || c == '{') {
+      open_.push_back(dots_);
+      dots_ = 0;
+      ++levels_;
+    } else if ((c == ']' || c == '}') && !open_.empty()) {
+      leave_key();
+      dots_ = open_.back();
+      open_.pop_back();
+      --levels_;
+    }
+  }
+  void leave_key() { levels_ -= std::exchange(dots_, 0); }
+
+  /// To the end of a text in quotes, of one line or of several.
+  void skip_text(char quote) {
+    const std::string three(3, quote);
+    const bool is_long = text_.substr(at_).starts_with(three);
+    const std::string_view end = is_long ? std::string_view(three) : std::string_view(three).substr(0, 1);
+    for (at_ += end.size(); at_ < text_.size() && !text_.substr(at_).starts_with(end); ++at_) {
+      if (text_[at_] == '\\' && quote == '"') ++at_;
+      if (at_ < text_.size() && text_[at_] == '\n' && !is_long) break;  // the parser says that it has no end
+      if (at_ < text_.size() && text_[at_] == '\n') ++line_;
+    }
+    at_ = std::min(text_.size(), at_ + end.size()) - 1;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0, dots_ = 0, levels_ = 0;
+  std::vector<size_t> open_;  ///< the dots before each bracket that is open
+  uint32_t line_ = 1;
+};
+
 }  // namespace
 
 Result<toml::table> parse_toml(std::string_view text, const std::string& source) {
+  constexpr size_t kDeepest = 64;
+  if (const uint32_t line = Depth(text).first_line_beyond(kDeepest); line > 0)
+    return usage_error(fmt::format("{}: values are nested more than {} deep", place(source, line), kDeepest));
   try {
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {

@@ -20,6 +20,23 @@ std::string error_of(const std::string& text) {
 
 TEST(PolicyFile, MayBeEmpty) { EXPECT_EQ(*parse_policy("# nothing yet\n", "policy.toml"), Policy{}); }
 
+TEST(PolicyFile, MayNotBeNestedWithoutEnd) {
+  const auto many = [](std::string_view one, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += one;
+    return text;
+  };
+  constexpr int kMany = 100000;
+  for (const std::string& deep :
+       {many("a.", kMany) + "a = 1\n", "[" + many("a.", kMany) + "a]\n", "x = " + many("{a.b.c = ", kMany),
+        "x = " + many("[", kMany), many("'a' . ", kMany) + "a = 1\n"})
+    EXPECT_EQ(error_of("# one\n" + deep), "policy.toml:2: values are nested more than 64 deep");
+  EXPECT_EQ(error_of("# " + many(".[{", 100) + "\n[queue]\nhalf_life = \"2d\" # " + many("a.", 100) + "\n"), "");
+  EXPECT_THAT(error_of("x = [" + many("1.5,\n", 1000) + "]\ny = '" + many("a.", 100) + "'\nz = \"\"\"" +
+                       many("[\n\\\"", 100) + "\"\"\"\n"),
+              HasSubstr("policy.toml:1"));
+}
+
 TEST(PolicyFile, HasTheQueue) {
   const auto policy =
       parse_policy("[queue]\nhalf_life = \"2d\"\npatience = \"90s\"\nbackfill = false\n", "policy.toml");

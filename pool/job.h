@@ -76,6 +76,21 @@ struct HostKept {
   bool operator==(const HostKept&) const = default;
 };
 
+/// By how much the wall clock was ahead of the clock that runs since the machine has started, so that its being set
+/// shows (pool/clocks.h).
+struct ClockMark {
+  std::string boot;  ///< which start of the machine that is; empty: not known
+  double ahead_s = 0;
+
+  static constexpr const char* kName = "clock_mark";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("boot", self.boot, "which start of the machine");
+    visit("ahead_s", self.ahead_s, "how far the wall clock was ahead of the one that runs since then");
+  }
+  bool operator==(const ClockMark&) const = default;
+};
+
 struct Job {
   /// Of those in `earlier`, and of devices in all of them; the oldest are forgotten.
   static constexpr size_t kMostTurns = 64, kMostTurnDevices = 512;
@@ -94,6 +109,7 @@ struct Job {
   RunNotice run;             ///< of a running one: how its run goes, where it says so
   int64_t passed = 0;        ///< the job in front of which it started, on devices kept for that one; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
+  ClockMark clock;                                     ///< of a running one: of its times
   double time_limit_s = 0;                             ///< 0 = none
   double grace_s = 0;                                  ///< between the request to end and the end
   double begin_s = 0;                                  ///< does not start before; 0: at once
@@ -149,6 +165,7 @@ struct Job {
     visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
     visit("started_s", self.started_s, "when it got its devices");
     visit("ended_s", self.ended_s, "when its last process was gone");
+    visit("clock", self.clock, "of the running job: of what clock its times are");
     visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
     visit("grace_s", self.grace_s, "how long it has to end once it was asked to, in seconds");
     visit("begin_s", self.begin_s, "it does not start before, in seconds since 1970");

@@ -30,6 +30,11 @@ Result<void> MachineView::read() {
   return {};
 }
 
+void MachineView::read_policy() {
+  policy_ = read_policy_();
+  if (policy_) last_policy_ = *policy_;
+}
+
 Result<void> MachineView::read_if_old() {
   constexpr double kOld_s = 2;  // age of a reading from which it is taken again before devices are granted
   return monotonic_s() - read_at_s_ < kOld_s ? Result<void>{} : read();

@@ -36,12 +36,14 @@ class MachineView {
   /// The same, unless it was read less than 2 seconds ago.
   Result<void> read_if_old();
   /// Reads the policy alone: no device is asked for that.
-  void read_policy() { policy_ = read_policy_(); }
+  void read_policy();
   /// The last reading. References into it are invalid after the next one.
   const Inventory& inventory() const { return inventory_; }
   bool is_live() const { return live_; }
   /// As it was at the last reading. An error where its file is wrong: then nothing enters the queue, and no job starts.
   const Result<Policy>& policy() const { return policy_; }
+  /// The last that was no error, for what ends and is charged also where the file is wrong.
+  const Policy& last_policy() const { return last_policy_; }
 
   /// What other managers give out.
   const std::vector<Allocation>& allocations() const { return allocations_; }
@@ -62,6 +64,7 @@ class MachineView {
   ReadAllocations read_allocations_;
   std::vector<Allocation> allocations_;
   Result<Policy> policy_;
+  Policy last_policy_;
   double read_at_s_ = 0;  ///< on the steady clock
 };
 

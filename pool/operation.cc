@@ -23,7 +23,10 @@ std::string clean_why(const std::string& why) {
 }
 
 /// What ends, ends also where the policy's file is wrong.
-Policy policy_of(const Circumstances& at) { return at.policy ? *at.policy : Policy{}; }
+Policy policy_of(const Circumstances& at) {
+  if (at.policy) return *at.policy;
+  return at.last_policy ? *at.last_policy : Policy{};
+}
 
 Result<Applied> apply_to(PoolState& state, const Submit& asked, const Circumstances& at) {
   if (!at.policy) return tl::unexpected(at.policy.error());
@@ -110,7 +113,7 @@ Result<Applied> apply_to(PoolState& state, const Cancel& asked, const Circumstan
   std::ranges::copy_if(asked.jobs, std::back_inserter(had_ended), [&](int64_t id) { return has_ended(state, id); });
   Applied applied;
   for (const int64_t id : asked.jobs) {
-    const auto cancelled = cancel(state, id, at.uid, at.now_s);
+    const auto cancelled = cancel(state, id, {at.uid, at.user}, at.now_s, policy_of(at));
     const bool was_open = std::ranges::find(had_ended, id) == had_ended.end();
     if (!cancelled && !(was_open && has_ended(state, id))) applied.refused.push_back(cancelled.error().message);
   }
@@ -120,7 +123,7 @@ Result<Applied> apply_to(PoolState& state, const Cancel& asked, const Circumstan
 Result<Applied> apply_to(PoolState& state, const CancelSelected& asked, const Circumstances& at) {
   Applied applied;
   applied.cancelled = select_jobs(state, {.name = asked.name, .user = asked.user});
-  for (const int64_t id : applied.cancelled) REMUDA_TRY(cancel(state, id, at.uid, at.now_s));
+  for (const int64_t id : applied.cancelled) REMUDA_TRY(cancel(state, id, {at.uid, at.user}, at.now_s, policy_of(at)));
   return applied;
 }
 

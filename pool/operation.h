@@ -340,6 +340,8 @@ struct Circumstances {
   const Result<Policy>& policy;  ///< where it is an error, nothing enters the queue
   int uid = 0;                   ///< who asks
   double now_s = 0;
+  std::string user = "";                ///< their name
+  const Policy* last_policy = nullptr;  ///< by which usage fades where `policy` is an error
 };
 /// Changes the state as the operation asks. Pure.
 Result<Applied> apply(PoolState& state, const Operation& operation, const Circumstances& circumstances);

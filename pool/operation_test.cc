@@ -296,5 +296,32 @@ TEST_F(OperationTest, WhatIsNotThereIsLeftAlone) {
   }
 }
 
+TEST_F(OperationTest, UsageFadesByTheLastPolicyWhileItsFileIsWrong) {
+  constexpr double kDay_s = 86400;
+  Policy before;
+  before.half_life_s = kDay_s;
+  const Result<Policy> wrong = usage_error("policy.toml:1: what is this");
+  const int64_t id = running(test_job("ada", 1));
+  state_.usage = {{"ada", 1000, 100}};
+  const Circumstances at{
+      .inventory = box_, .policy = wrong, .uid = 0, .now_s = 100 + kDay_s, .user = "root", .last_policy = &before};
+  ASSERT_TRUE(apply(state_, End{id, {.ended_s = 101}}, at));
+  EXPECT_NEAR(state_.usage.at(0).device_seconds, 500, 1);
+}
+
+TEST_F(OperationTest, WhatACancelledJobWithoutAKeeperHeldFadesByThePolicy) {
+  constexpr double kDay_s = 86400;
+  Policy policy;
+  policy.half_life_s = kDay_s;
+  Job job = test_job("ada", 1);
+  job.outlives_keeper = true;
+  const int64_t id = submitted(job);
+  lose_keeper(state_, id);
+  schedule(state_, box_, {}, {}, 100);
+  state_.usage = {{"ada", 1000, 100 - kDay_s}};
+  ASSERT_TRUE(cancel(state_, id, {0, "root"}, 100, policy));
+  EXPECT_NEAR(state_.usage.at(0).device_seconds, 500, 1);
+}
+
 }  // namespace
 }  // namespace remuda::pool

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/state_folder.h"
 #include "pool/bell.h"
+#include "pool/clocks.h"
 #include "pool/kept_state.h"
 #include "pool/lifeline.h"
 #include "pool/store.h"
@@ -110,7 +111,10 @@ struct Pool::Impl {
   }
 
   Result<void> write(const std::function<Result<void>(PoolState&)>& transition) {
+    const Clocks clocks = Clocks::now();
+    follow_clocks(kept.draft(), clocks);
     REMUDA_TRY(transition(kept.draft()));
+    note_clocks(kept.draft(), clocks);
     changed = kept.clean_changed();
     if (changed.empty() && !kept.differs_beside_jobs()) return {};
     const std::string broken = check(kept.draft());
@@ -183,6 +187,24 @@ Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transit
 }
 
 bool Pool::may_try_again() const { return impl_->cannot_create_bell || impl_->store.database().failure_may_pass(); }
+
+bool Pool::was_busy() const { return impl_->store.database().was_busy(); }
+
+void Pool::forget_failure() {
+  impl_->cannot_create_bell = false;
+  impl_->store.database().begin_call();
+}
+
+void Pool::set_patience(std::chrono::milliseconds patience) { impl_->store.database().set_patience(patience); }
+
+Result<std::vector<std::string>> Pool::set_aside(double now_s) {
+  REMUDA_TRY(impl_->check_usable());
+  REMUDA_ASSIGN(auto transaction, sqlite::Transaction::writing(impl_->store.database()));
+  REMUDA_ASSIGN(std::vector<std::string> sentences, impl_->store.set_aside(now_s));
+  if (!sentences.empty()) REMUDA_TRY(transaction.commit());
+  impl_->kept_version.reset();
+  return sentences;
+}
 
 Result<std::optional<Job>> Pool::find(int64_t id) {
   REMUDA_TRY(impl_->check_usable());

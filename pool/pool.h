@@ -7,6 +7,7 @@
 // forks children which open a pool must have none open at that moment; open() aborts otherwise.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,17 @@ class Pool {
   /// Whether the last call, which failed, may succeed later without a change to this program: the disk is full, other
   /// processes keep the database busy, an input or output error. A job that waits in the queue then tries again.
   bool may_try_again() const;
+  /// Whether it failed as other processes kept the database busy.
+  bool was_busy() const;
+  /// Both are false until a call fails again.
+  void forget_failure();
+  /// For so long other writers are waited for, from here on.
+  void set_patience(std::chrono::milliseconds patience);
+
+  /// Takes the records of jobs that cannot be read out of the pool, each into a file of its folder, unread-JOB, and
+  /// drains the devices that such a job had, as its processes may still use them. Returns a sentence for each. For a
+  /// process that is alone with the pool.
+  Result<std::vector<std::string>> set_aside(double now_s);
 
   /// One job, also an ended one; nothing where there is none, or where it ended too long ago: the pool keeps the last
   /// 10,000 ended jobs of each user, and 32 MiB of them, as long as all together are no more than 50,000 and 256 MiB.

@@ -57,6 +57,9 @@ PoolState state_of(const std::string& folder) {
   if (!pool) return ADD_FAILURE() << pool.error().message, PoolState{};
   auto state = pool->read();
   if (!state) return ADD_FAILURE() << state.error().message, PoolState{};
+  for (const Job& job : state->jobs)
+    if (job.state == JobState::running) state->jobs.edit(job).clock = {};  // of this machine
+  state->jobs.forget_touched();
   return *state;
 }
 

@@ -230,6 +230,7 @@ class Pass {
       state_.leases.push_back({job.id, device, job.request.share, now_s_, until_s});
     job.state = JobState::running;
     job.started_s = now_s_;
+    job.clock = {};
     job.devices = placement.devices;
     job.cores = placement.cores;
     if (!speeds_) speeds_ = place::relative_speeds(inventory_);

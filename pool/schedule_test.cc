@@ -59,7 +59,7 @@ TEST_F(Schedule, TriesOnlySoManyUnlikeRequestsOfAUser) {
             "64 unlike requests of eve before it cannot be met yet, and no more of one user are tried");
   EXPECT_THAT(job(paused).why, HasSubstr("paused"));
   finish(of_another, 200);
-  ASSERT_TRUE(cancel(state, 2, 0, 200));
+  ASSERT_TRUE(cancel(state, 2, {0, "root"}, 200));
   EXPECT_THAT(look(200), ElementsAre(behind));
 }
 

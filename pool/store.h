@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pool/files.h"
 #include "pool/kept_records.h"
 #include "pool/state.h"
 #include "sqlite/database.h"
@@ -32,6 +33,9 @@ class Store {
   /// What was written within the transaction is not in the file.
   void undone() { kept_version_.reset(); }
 
+  /// As Pool::set_aside(). To be called within a transaction for writing.
+  Result<std::vector<std::string>> set_aside(double now_s);
+
   Result<std::optional<Job>> find(int64_t id);
   Result<std::vector<Job>> ended(int at_most, int64_t below);
 
@@ -39,6 +43,12 @@ class Store {
   Store(std::string path, std::unique_ptr<sqlite::Database> database)
       : path_(std::move(path)), database_(std::move(database)) {}
 
+  struct Unread {
+    int64_t id;
+    std::string record, why;
+  };
+  Result<std::vector<Unread>> find_unread();
+  Result<std::string> set_one_aside(const Folder& folder, const Unread& unread, double now_s);
   std::string damage_text(const std::string& why) const;
   Result<Job> decode(int64_t id, std::string_view record);
   Result<std::string> encode(const Job& job) const;

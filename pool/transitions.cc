@@ -13,7 +13,6 @@
 #include "place/host.h"
 #include "pool/admission.h"
 #include "pool/usage.h"
-#include "process/user_name.h"
 
 namespace remuda::pool {
 namespace {
@@ -124,6 +123,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   if (job.state == JobState::running) charge(state, job, policy, ended_s, now_s);
   std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
   job.state = JobState::ended;
+  job.clock = {};
   job.preempted_by = 0;
   job.evicted.clear();
   job.idle = {};
@@ -182,6 +182,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.unkept = job.keeper_failed = false;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
+  job.clock = {};
   job.cores.clear();
   REMUDA_TRY(parse_job(to_json(job), "the job"));  // a record that could not be read again is refused now
   ++state.next_job;
@@ -277,15 +278,15 @@ void end_waiting(PoolState& state, int64_t id, const Ending& ending, const Polic
     end_job(state, *job, ending, policy, now_s);
 }
 
-Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
-  REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
-  const std::string by = uid == job->uid ? "" : " by " + process::user_name(uid);
+Result<void> cancel(PoolState& state, int64_t id, const Asker& who, double now_s, const Policy& policy) {
+  REMUDA_ASSIGN(Job * job, open_job_of(state, id, who.uid));
+  const std::string by = who.uid == job->uid ? "" : " by " + clean(who.name);
   for (Job* one : with_jobs_of_array(state, *job)) {
-    if (one->unkept) give_back(state, *one, {}, now_s);         // nothing of it runs
+    if (one->unkept) give_back(state, *one, policy, now_s);     // nothing of it runs
     const bool is_again = std::exchange(one->cancelled, true);  // the first who did that stays the reason
     if (one->state == JobState::running && !is_again) one->why = by.empty() ? "" : fmt::format("{}{}", kCancelled, by);
-    end_waiting(state, one->id, {.why = is_again ? one->why : fmt::format("{}{} while it waited", kCancelled, by)}, {},
-                now_s);
+    end_waiting(state, one->id, {.why = is_again ? one->why : fmt::format("{}{} while it waited", kCancelled, by)},
+                policy, now_s);
   }
   return {};
 }

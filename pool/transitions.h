@@ -97,10 +97,16 @@ void give_way(PoolState& state, int64_t job, const Policy& policy, double now_s)
 /// marked only, and the keeper that it gets then ends it, with this reason.
 void end_waiting(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
 
+/// Who asks for a change.
+struct Asker {
+  int uid = 0;
+  std::string name;  ///< as others read it
+};
+
 /// Marks a running job as cancelled, and its keeper then ends it. A waiting job ends as end_waiting() does, and so does
 /// one that has no keeper yet. Where another user does that first, Job::why says who. The same for all jobs of an
 /// array. Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
-Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
+Result<void> cancel(PoolState& state, int64_t job, const Asker& who, double now_s, const Policy& policy = {});
 
 /// Those that have not ended, by name, by user, or both; an empty text is any. An array stands for its jobs.
 struct Selection {

@@ -166,7 +166,7 @@ TEST_F(Transitions, RequeueKeepsThePlace) {
 TEST_F(Transitions, RequeueEndsACancelledJob) {
   add("ada", 1);
   look();
-  ASSERT_TRUE(cancel(state, 1, 0, 150));
+  ASSERT_TRUE(cancel(state, 1, {0, "root"}, 150));
   requeue(state, 1, policy, 200);
   EXPECT_EQ(job(1).state, JobState::ended);
   EXPECT_FALSE(succeeded(job(1)));

@@ -200,7 +200,7 @@ TEST_F(WaitingJobs, OneThatWasGrantedDevicesAndHasNoKeeperYetIsCancelledAsIfItWa
   const int64_t id = add(asked);
   lose_keeper(state, id);
   EXPECT_THAT(look(), ElementsAre(id));
-  ASSERT_TRUE(cancel(state, id, 0, 100));
+  ASSERT_TRUE(cancel(state, id, {0, "root"}, 100));
   EXPECT_EQ(job(id).state, JobState::ended);
   EXPECT_EQ(job(id).why, "was cancelled by root while it waited");
   EXPECT_TRUE(job(id).cancelled);
@@ -231,7 +231,7 @@ TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
   asked.at_end = "echo over";
   const int64_t told = add(asked);
   for (const int64_t id : {silent, told}) lose_keeper(state, id);
-  for (const int64_t id : {silent, told}) ASSERT_TRUE(cancel(state, id, 0, 100));
+  for (const int64_t id : {silent, told}) ASSERT_TRUE(cancel(state, id, {0, "root"}, 100));
   EXPECT_EQ(job(silent).state, JobState::ended);
   EXPECT_EQ(job(told).state, JobState::waiting);
   process::ProcessId next = job(told).keeper;
@@ -239,7 +239,7 @@ TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
   ASSERT_TRUE(take_over(state, told, job(told).uid, next));
   EXPECT_THAT(look(), IsEmpty()) << "it does not start any more";
   EXPECT_EQ(job(told).why, "was cancelled by root while it waited");
-  ASSERT_TRUE(cancel(state, told, 0, 100));
+  ASSERT_TRUE(cancel(state, told, {0, "root"}, 100));
   EXPECT_EQ(job(told).state, JobState::ended);
 }
 

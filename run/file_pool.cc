@@ -16,6 +16,7 @@
 #include "confine/cgroup.h"
 #include "pool/transitions.h"
 #include "process/tree.h"
+#include "process/user_name.h"
 #include "run/confining_job.h"
 #include "run/orphans.h"
 
@@ -102,12 +103,15 @@ Result<void> FilePool::change_and_start(const Transition& transition, const std:
 Result<pool::Applied> FilePool::apply(const pool::Operation& operation) {
   pool::Applied applied;
   pool::PoolState cancelled;
+  const std::string user = is_cancel(operation) ? process::user_name(static_cast<int>(::getuid())) : "";
   const auto transition = [&](pool::PoolState& state) -> Result<void> {
     REMUDA_ASSIGN(applied, pool::apply(state, operation,
                                        {.inventory = machine_.inventory(),
                                         .policy = machine_.policy(),
                                         .uid = static_cast<int>(::getuid()),
-                                        .now_s = wall_s()}));
+                                        .now_s = wall_s(),
+                                        .user = user,
+                                        .last_policy = &machine_.last_policy()}));
     if (is_cancel(operation)) cancelled = state;
     return {};
   };
@@ -128,7 +132,7 @@ Result<std::vector<int64_t>> FilePool::reap_once() {
       return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
     };
     const auto is_living = [&](const process::ProcessId& process) { return pool::lives(folder_, process); };
-    orphaned = reap(state, is_living, has_left_some, {}, wall_s());
+    orphaned = reap(state, is_living, has_left_some, machine_.last_policy(), wall_s());
     return {};
   };
   REMUDA_TRY(change_and_start(reap_all, {}, [](const pool::PoolState&) -> Result<void> { return {}; }));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <climits>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -164,6 +165,22 @@ class Copier {
   std::string loss_;
 };
 
+/// In a folder that all may write and only owners remove from, as /tmp is, neither a link nor a file of another user's
+/// is taken for the log, whatever the kernel is told of such (fs.protected_symlinks): they would choose what is written
+/// to, or read it.
+Result<void> check_own(const std::string& path) {
+  struct stat found{}, folder{};
+  const std::string above = std::filesystem::path(path).parent_path().string();
+  if (::lstat(path.c_str(), &found) != 0 || ::stat(above.empty() ? "." : above.c_str(), &folder) != 0) return {};
+  constexpr mode_t kForAll = S_ISVTX | S_IWOTH;
+  const bool is_own = found.st_uid == ::geteuid() || found.st_uid == folder.st_uid;
+  if ((folder.st_mode & kForAll) != kForAll || is_own) return {};
+  return usage_error(
+      fmt::format("cannot write {}: it is another user's, in a folder that all may write; choose another "
+                  "name",
+                  printable(path)));
+}
+
 }  // namespace
 
 Result<Fd> open_log(const RunSpec& spec, int64_t job) {
@@ -173,6 +190,7 @@ Result<Fd> open_log(const RunSpec& spec, int64_t job) {
     REMUDA_TRY(make_folder(spec.logs));
     return pool::open_pool_log(spec.logs, job);
   }
+  REMUDA_TRY(check_own(path));
   Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
   if (!log && errno == ENXIO) return usage_error(fmt::format("{} is a pipe that nobody reads", printable(path)));
   if (!log) return usage_error(fmt::format("cannot write {}: {}", printable(path), errno_text(errno)));

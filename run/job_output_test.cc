@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,29 @@ class JobOutputTest : public testing::Test {
 
   ScratchFolder folder_;
 };
+
+TEST_F(JobOutputTest, IsNoLogThatAnotherUserHasPutInAFolderOfAll) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kStranger = 61004;
+  const std::string folder = folder_.path("all"), aim = folder_.path("aim");
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::chown(folder.c_str(), 61005, 0), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 01777), 0);
+  RunSpec link, file, own;
+  link.job.log = folder + "/link", file.job.log = folder + "/file", own.job.log = folder + "/own";
+  ASSERT_EQ(::symlink(aim.c_str(), link.job.log.c_str()), 0);
+  ASSERT_EQ(::lchown(link.job.log.c_str(), kStranger, kStranger), 0);
+  ASSERT_TRUE(Fd(::open(file.job.log.c_str(), O_WRONLY | O_CREAT, 0666)));
+  ASSERT_EQ(::chown(file.job.log.c_str(), kStranger, kStranger), 0);
+  for (const RunSpec& spec : {link, file}) {
+    const auto log = open_log(spec, 1);
+    ASSERT_FALSE(log);
+    EXPECT_NE(log.error().message.find("it is another user's, in a folder that all may write"), std::string::npos);
+  }
+  EXPECT_NE(::access(aim.c_str(), F_OK), 0);
+  EXPECT_TRUE(open_log(own, 1));
+  EXPECT_TRUE(open_log(own, 1)) << "it is there now";
+}
 
 TEST_F(JobOutputTest, MixesWholeLines) {
   run([](JobOutput& output) {

@@ -16,7 +16,6 @@
 namespace remuda::sqlite {
 namespace {
 
-constexpr int kPatienceMs = 10000;
 constexpr int kLongestValue = 4 << 20;
 // NORMAL: a commit survives the death of any process. A power cut may undo the last commits, but it also ends all
 // processes they describe, so there is no reason to wait for the disk.
@@ -24,18 +23,6 @@ constexpr int kLongestValue = 4 << 20;
 // much.
 constexpr const char* kSettings =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 250; PRAGMA trusted_schema = OFF;";
-
-/// Waits a little, up to 8 ms, a random time so that waiters do not collide; SQLite's own handler sleeps up to 100 ms.
-int wait_for_others(void* since, int tries) {
-  using namespace std::chrono;
-  std::random_device random;
-  auto& begin = *static_cast<steady_clock::time_point*>(since);
-  if (tries == 0) begin = steady_clock::now();
-  if (steady_clock::now() - begin > milliseconds(kPatienceMs)) return 0;
-  const int most_us = 250 << std::min(tries, 5);
-  std::this_thread::sleep_for(microseconds(std::uniform_int_distribution(most_us / 2, most_us)(random)));
-  return 1;
-}
 
 std::string cause(sqlite3* handle) {
   const int number = sqlite3_system_errno(handle);
@@ -48,7 +35,8 @@ bool may_pass(int code) {
   return std::ranges::find(kMayPass, code & 0xff) != kMayPass.end();
 }
 
-std::string sentence(const std::string& path, const std::string& if_damaged, sqlite3* handle) {
+std::string sentence(const std::string& path, const std::string& if_damaged, sqlite3* handle,
+                     std::chrono::milliseconds patience) {
   switch (sqlite3_extended_errcode(handle) & 0xff) {
     case SQLITE_FULL:
       return fmt::format("cannot write {}: the disk is full; nothing was changed", path);
@@ -60,7 +48,8 @@ std::string sentence(const std::string& path, const std::string& if_damaged, sql
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-      return fmt::format("{} is busy: other processes kept it for {} seconds", path, kPatienceMs / 1000);
+      return fmt::format("{} is busy: other processes kept it for {:g} seconds", path,
+                         std::chrono::duration<double>(patience).count());
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fmt::format("{} is damaged ({}); {}", path, sqlite3_errmsg(handle), if_damaged);
@@ -72,6 +61,18 @@ std::string sentence(const std::string& path, const std::string& if_damaged, sql
 }
 
 }  // namespace
+
+/// Waits a little, up to 8 ms, a random time so that waiters do not collide; SQLite's own handler sleeps up to 100 ms.
+int Database::wait_for_others(void* waits, int tries) {
+  using namespace std::chrono;
+  std::random_device random;
+  auto& [patience, since] = *static_cast<Waits*>(waits);
+  if (tries == 0) since = steady_clock::now();
+  if (steady_clock::now() - since > patience) return 0;
+  const int most_us = 250 << std::min(tries, 5);
+  std::this_thread::sleep_for(microseconds(std::uniform_int_distribution(most_us / 2, most_us)(random)));
+  return 1;
+}
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
@@ -127,7 +128,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, std::s
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kLongestValue);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  sqlite3_busy_handler(handle, wait_for_others, &database->busy_since_);
+  sqlite3_busy_handler(handle, &Database::wait_for_others, &database->waits_);
   if (sqlite3_db_readonly(handle, "main") == 1)
     return failed(fmt::format("cannot write {}: it may only be read", path));
   REMUDA_TRY(database->execute(kSettings));
@@ -176,8 +177,10 @@ bool Database::has_moved() const {
 }
 
 Error Database::error() const {
-  failure_may_pass_ = failure_may_pass_ || may_pass(sqlite3_errcode(handle_.get()));
-  return {ErrorKind::failed, sentence(path_, if_damaged_, handle_.get()), -1};
+  const int code = sqlite3_errcode(handle_.get()) & 0xff;
+  failure_may_pass_ = failure_may_pass_ || may_pass(code);
+  was_busy_ = was_busy_ || code == SQLITE_BUSY || code == SQLITE_LOCKED;
+  return {ErrorKind::failed, sentence(path_, if_damaged_, handle_.get(), waits_.patience), -1};
 }
 
 void Database::abandon() { [[maybe_unused]] const sqlite3* left_open = handle_.release(); }

@@ -69,7 +69,11 @@ class Database {
   /// Whether one of the calls since begin_call() failed for a cause that may be temporary: a full disk, a database that
   /// other processes keep busy, an input or output error.
   bool failure_may_pass() const { return failure_may_pass_; }
-  void begin_call() { failure_may_pass_ = false; }
+  /// Whether one of them failed as other processes kept it busy.
+  bool was_busy() const { return was_busy_; }
+  void begin_call() { failure_may_pass_ = was_busy_ = false; }
+  /// For so long a call waits for other processes; 10 seconds unless this is called.
+  void set_patience(std::chrono::milliseconds patience) { waits_.patience = patience; }
   /// Never closes the handle: a forked child must do so with its parent's handle.
   void abandon();
 
@@ -80,8 +84,13 @@ class Database {
   Database(std::string path, std::string if_damaged, sqlite3* handle)
       : path_(std::move(path)), if_damaged_(std::move(if_damaged)), handle_(handle) {}
   std::string path_, if_damaged_;
-  std::chrono::steady_clock::time_point busy_since_;
-  mutable bool failure_may_pass_ = false;  ///< error() sets it
+  struct Waits {
+    std::chrono::milliseconds patience{10000};
+    std::chrono::steady_clock::time_point since;
+  };
+  static int wait_for_others(void* waits, int tries);
+  Waits waits_;
+  mutable bool failure_may_pass_ = false, was_busy_ = false;  ///< error() sets them
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

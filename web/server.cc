@@ -64,12 +64,22 @@ class Http : public httplib::Server {
   bool call(Since process, Connection& connection, bool& is_closed, const SetUp& set_up) {
     return (this->*process)(connection, "", 0, "", 0, false, is_closed, set_up);
   }
+  /// A name with a blank, as "Transfer-Encoding ", may be another to a proxy before this server than it is here.
+  static bool is_token(const std::string& name) {
+    constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+    return std::ranges::all_of(name, [](char c) {
+      const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      return is_letter || kMarks.find(c) != std::string_view::npos;
+    });
+  }
   /// Before the library acts on its headers. Nobody gets parts of a file: a request may name thousands, and the library
   /// puts them together in memory. Whether another request may follow.
   static bool prepare(httplib::Request& request) {
     request.ranges.clear();
     request.headers.erase("Range");
-    if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) return true;
+    const bool is_plain =
+        std::ranges::all_of(request.headers, [](const auto& header) { return is_token(header.first); });
+    if (is_plain && !request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) return true;
     request.headers.erase("Connection");
     request.headers.emplace("Connection", "close");  // the answer says so
     return false;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <sys/stat.h>
 
 #include "base/testing/scratch_folder.h"
 #include "web/testing/certificate.h"
@@ -33,7 +34,8 @@ TEST(WebServer, TakesNoBodyForARequest) {
   const std::string length = std::to_string(inner.size());
   for (const std::string& outer :
        {request("/page.css", "Content-Length: " + length + "\r\n"),
-        request("/page.css", "Transfer-Encoding: chunked\r\n"),
+        request("/page.css", "Transfer-Encoding: chunked\r\n"), request("/page.css", "Transfer-Encoding : chunked\r\n"),
+        request("/page.css", "Content-Length\t: " + length + "\r\n"),
         request("/page.css", "Connection: keep-alive\r\nContent-Length: " + length + "\r\n"),
         "POST /page.css HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length + "\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(9000, 'x') + "\r\n\r\n",
@@ -190,6 +192,24 @@ TEST(WebServer, AnAddressInUseIsAnErrorWithAWayOut) {
   const auto second = Server::open({.port = served.port(), .token = kToken}, source);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, HasSubstr("--listen 127.0.0.1:0"));
+}
+
+TEST(WebServer, TakesNoKeyThatOthersCanReadOrChange) {
+  const ScratchFolder folder;
+  write_certificate(folder.path());
+  snapshot::StandinSource source;
+  const std::string key = folder.path() + "/key.pem";
+  const auto open = [&] {
+    return Server::open({.token = kToken, .certificate = folder.path() + "/cert.pem", .key = key}, source);
+  };
+  for (const mode_t mode : {0644, 0604, 0660}) {
+    ASSERT_EQ(::chmod(key.c_str(), mode), 0);
+    const auto refused = open();
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_THAT(refused.error().message, HasSubstr("chmod 600 "));
+  }
+  ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
+  EXPECT_TRUE(open()) << "a group of its own may read it, as Debian's ssl-cert does";
 }
 
 TEST(WebServer, SpeaksTlsWhereItHasACertificate) {

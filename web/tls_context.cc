@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <openssl/err.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace remuda::web {
 namespace {
@@ -12,9 +14,22 @@ tl::unexpected<Error> wrong(const std::string& file, const char* what) {
   return usage_error(fmt::format("{}: cannot be used as {}: {}", file, what, reason ? reason : "unknown error"));
 }
 
+/// Whoever can read the key can be this server; whoever can write it can have it be another.
+Result<void> check_private(const std::string& key) {
+  struct stat info{};
+  if (::stat(key.c_str(), &info) != 0) return {};  // what is wrong with it is said when it is read
+  const bool is_own = info.st_uid == ::geteuid() || info.st_uid == 0;
+  if (is_own && (info.st_mode & (S_IWGRP | S_IRWXO)) == 0) return {};
+  return usage_error(
+      fmt::format("{}: other users can read or change this key, and so be this server: chmod 600 {}, as a "
+                  "file of who starts it",
+                  key, key));
+}
+
 }  // namespace
 
 Result<TlsContext> make_tls_context(const std::string& certificate, const std::string& key) {
+  REMUDA_TRY(check_private(key));
   TlsContext context(::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free);
   if (!context) return failed("OpenSSL cannot make a context for TLS");
   ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);

@@ -4,16 +4,41 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace remuda::cli {
 namespace {
 
 constexpr int64_t kBlock = 1 << 16;
+
+/// Root with no more rights than a user has, as long as this lives. For a process with one thread.
+class ActingAs {
+ public:
+  explicit ActingAs(int uid) : groups_(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr)))), gid_(::getegid()) {
+    groups_.resize(static_cast<size_t>(std::max(0, ::getgroups(static_cast<int>(groups_.size()), groups_.data()))));
+    const passwd* user = ::getpwuid(static_cast<uid_t>(uid));
+    const gid_t gid = user ? user->pw_gid : static_cast<gid_t>(uid);
+    acts_ = ::setgroups(1, &gid) == 0 && ::setegid(gid) == 0 && ::seteuid(static_cast<uid_t>(uid)) == 0;
+  }
+  ActingAs(const ActingAs&) = delete;
+  ~ActingAs() {
+    const bool is_back = ::seteuid(0) == 0 && ::setegid(gid_) == 0 && ::setgroups(groups_.size(), groups_.data()) == 0;
+    REMUDA_CHECK(is_back || !acts_, "root becomes root again");
+  }
+  bool acts() const { return acts_; }
+
+ private:
+  std::vector<gid_t> groups_;
+  const gid_t gid_;
+  bool acts_ = false;
+};
 
 }  // namespace
 
@@ -24,6 +49,12 @@ Result<LogReader> LogReader::open(const std::string& path) {
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return usage_error(fmt::format("cannot read {}: it is not a regular file", printable(path)));
   return LogReader(printable(path), std::move(fd));
+}
+
+Result<LogReader> LogReader::open_as(int uid, const std::string& path) {
+  const ActingAs user(uid);
+  if (!user.acts()) return failed(fmt::format("cannot read {} as its user: {}", printable(path), errno_text(errno)));
+  return open(path);
 }
 
 Result<int64_t> LogReader::size() const {

@@ -43,6 +43,23 @@ class LogReaderTest : public testing::Test {
   const std::string path_ = folder_.path("log");
 };
 
+TEST_F(LogReaderTest, ForRootReadsNoMoreThanTheUserWhoNamedItMay) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr int kUser = 61004;
+  write("of root");
+  const std::string link = folder_.path("link");
+  std::filesystem::create_symlink(path_, link);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  const auto refused = LogReader::open_as(kUser, link);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("Permission denied"));
+  EXPECT_EQ(::geteuid(), 0U);
+  ASSERT_EQ(::chown(path_.c_str(), kUser, kUser), 0);
+  auto own = LogReader::open_as(kUser, link);
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(all(*own), "of root");
+}
+
 TEST_F(LogReaderTest, GoesOnWhereItWas) {
   LogReader reader = open();
   EXPECT_EQ(all(reader), "");

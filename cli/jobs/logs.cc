@@ -55,8 +55,9 @@ Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
   if (is_anothers && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
     return usage_error(
         fmt::format("the log of job {} may be read by {} only, whose job it is", name_of(job), job.user));
-  REMUDA_ASSIGN(LogReader reader, LogReader::open(job.log));
-  return std::optional(std::move(reader));
+  auto reader = is_anothers && ::geteuid() == 0 ? LogReader::open_as(job.uid, job.log) : LogReader::open(job.log);
+  if (!reader) return tl::unexpected(std::move(reader.error()));
+  return std::optional(std::move(*reader));
 }
 
 Result<void> begin(LogReader& log, int lines) {

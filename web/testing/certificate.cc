@@ -4,6 +4,7 @@
 #include <memory>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 
@@ -29,6 +30,7 @@ void write_certificate(const std::string& folder) {
   write("/cert.pem", [&](FILE* out) { return ::PEM_write_X509(out, one); });
   write("/key.pem",
         [&](FILE* out) { return ::PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+  REMUDA_CHECK(::chmod((folder + "/key.pem").c_str(), 0600) == 0, "a test can write its files");
 }
 
 }  // namespace remuda::web

@@ -1,0 +1,27 @@
+// Clocks: how long jobs have run where the wall clock is set meanwhile. The times of a pool are those of the wall
+// clock, as people read them; each running job notes by how much that was ahead of the clock that runs since the
+// machine has started, and nobody sets. Once that has changed, the times of all that runs move with it: what is counted
+// from them, charges and limits, is time that has passed. Pure.
+#pragma once
+
+#include <string>
+
+#include "pool/state.h"
+
+namespace remuda::pool {
+
+struct Clocks {
+  double wall_s = 0;  ///< since 1970
+  double boot_s = 0;  ///< since the machine has started, with the time that it slept
+  std::string boot;   ///< which start that was, and for whom: a container may have a clock of its own
+
+  static Clocks now();
+};
+
+/// Before a change: moves the times of what runs, and those of usages, to what the wall clock says now. Nothing that
+/// was noted at another start of the machine.
+void follow_clocks(PoolState& state, const Clocks& clocks);
+/// After a change: notes the clocks with the jobs that it has started.
+void note_clocks(PoolState& state, const Clocks& clocks);
+
+}  // namespace remuda::pool

@@ -1,0 +1,58 @@
+// Records that cannot be read, as of a disk that has lost a part of one: they are put aside, and all else goes on.
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "pool/files.h"
+#include "pool/store.h"
+
+namespace remuda::pool {
+
+Result<std::vector<Store::Unread>> Store::find_unread() {
+  std::vector<Unread> unread;
+  REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT id, record FROM job ORDER BY id"));
+  for (;;) {
+    REMUDA_ASSIGN(const bool found, query.step());
+    if (!found) return unread;
+    const int64_t id = query.integer(0);
+    if (const auto job = decode(id, query.text(1)); !job)
+      unread.push_back({id, std::string(query.text(1)), job.error().message});
+  }
+}
+
+Result<std::string> Store::set_one_aside(const Folder& folder, const Unread& unread, double now_s) {
+  const std::string file = fmt::format("unread-{}", unread.id);
+  REMUDA_TRY(create_file(folder, file, unread.record));
+  REMUDA_ASSIGN(
+      sqlite::Statement drain,
+      database_->prepare("INSERT OR IGNORE INTO drain (device, reason, drained_by, since_s) SELECT device, ?, "
+                         "'remuda', ? FROM lease WHERE job = ?"));
+  const std::string reason =
+      fmt::format("job {}, whose record cannot be read, had it, and may have it still", unread.id);
+  drain.bind(1, std::string_view(reason));
+  drain.bind(2, now_s);
+  drain.bind(3, unread.id);
+  REMUDA_TRY(drain.run());
+  for (const char* statement : {"DELETE FROM lease WHERE job = ?", "DELETE FROM job WHERE id = ?"}) {
+    REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare(statement));
+    drop.bind(1, unread.id);
+    REMUDA_TRY(drop.run());
+  }
+  return fmt::format("the record of job {} cannot be read and was put aside, as {}; its devices are drained ({})",
+                     unread.id, folder.path_of(file), unread.why);
+}
+
+Result<std::vector<std::string>> Store::set_aside(double now_s) {
+  std::vector<std::string> sentences;
+  REMUDA_ASSIGN(const std::vector<Unread> found, find_unread());
+  if (found.empty()) return sentences;
+  REMUDA_ASSIGN(const Folder folder, open_pool_folder(std::filesystem::path(path_).parent_path().string()));
+  for (const Unread& unread : found) {
+    REMUDA_ASSIGN(std::string sentence, set_one_aside(folder, unread, now_s));
+    sentences.push_back(std::move(sentence));
+  }
+  decoded_.clear();
+  return sentences;
+}
+
+}  // namespace remuda::pool
