@@ -133,9 +133,14 @@ def names(agent, ready):
 def leaves(agent, ready):
     child = os.fork()
     if child == 0:
-        submit_all(agent, MANY, own=False)
-        os.kill(os.getpid(), signal.SIGSTOP)
-    os.waitpid(child, os.WUNTRACED)
+        try:
+            submit_all(agent, MANY, own=False)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        raise OSError("not so many jobs are taken")
     ready()
     time.sleep(0.5)
     os.kill(child, signal.SIGKILL)
