@@ -36,8 +36,7 @@ Result<void> Acceptor::accept_all() {
     }
     if (!fd) return {};
     const Endpoint from = remote_endpoint(fd.get());
-    const AcceptorHandshake handshake(*self_, wants_encryption(self_->encryption, from));
-    pending_.push_back({Candidate{std::move(fd), handshake, from.text()}, monotonic_s()});
+    pending_.push_back({Candidate{std::move(fd), AcceptorHandshake(*self_, from), from.text()}, monotonic_s()});
   }
   return {};
 }

@@ -44,14 +44,13 @@ double secret_bits(std::string_view secret) {
   return each * static_cast<double>(secret.size());
 }
 
-Result<void> check_secret(std::string_view secret, const Endpoint& address, int rank, int peer) {
+Result<void> check_secret(std::string_view secret, const Endpoint& address, int rank) {
   const double bits = secret_bits(secret);
   if (is_loopback(address) || bits >= kLeastSecretBits) return {};
   return usage_error(
-      fmt::format("rank {} and rank {} at {} are not on one host's loopback, and the secret that they share has at "
-                  "most {:.0f} bits; "
+      fmt::format("rank {} and {} are not on one host's loopback, and the secret of the job has at most {:.0f} bits; "
                   "{} must be random text of at least {:.0f}, as `openssl rand -hex 32` prints it",
-                  rank, peer, address.text(), bits, env::secret.name, kLeastSecretBits));
+                  rank, address.text(), bits, env::secret.name, kLeastSecretBits));
 }
 
 }  // namespace remuda::comm

@@ -32,12 +32,12 @@ TEST(Secret, IsMeasuredByItsAlphabet) {
 }
 
 TEST(Secret, AWeakOneIsRefusedBeyondLoopbackOnly) {
-  EXPECT_TRUE(check_secret("weak", {"127.0.0.1", 1}, 1, 0));
-  EXPECT_TRUE(check_secret(std::string(32, 'a'), {"10.0.0.1", 1}, 1, 0));
-  const auto refused = check_secret(std::string(31, 'a'), {"10.0.0.1", 29500}, 1, 0);
+  EXPECT_TRUE(check_secret("weak", {"127.0.0.1", 1}, 1));
+  EXPECT_TRUE(check_secret(std::string(32, 'a'), {"10.0.0.1", 1}, 1));
+  const auto refused = check_secret(std::string(31, 'a'), {"10.0.0.1", 29500}, 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::usage);
-  EXPECT_THAT(refused.error().message, HasSubstr("rank 1 and rank 0 at 10.0.0.1:29500"));
+  EXPECT_THAT(refused.error().message, HasSubstr("rank 1 and 10.0.0.1:29500 are not"));
   EXPECT_THAT(refused.error().message, HasSubstr("has at most 124 bits; REMUDA_SECRET must be"));
 }
 

@@ -172,7 +172,9 @@ Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
 
 Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address,
                                 double deadline_s) {
-  const bool encrypted = wants_encryption(self.encryption, remote_endpoint(fd));
+  const Endpoint peer = remote_endpoint(fd);
+  REMUDA_TRY(check_secret(self.secret, peer, self.rank));
+  const bool encrypted = wants_encryption(self.encryption, peer);
   const Greeting hello = greeting_of(self, Greeting::Step::hello, role, encrypted);
   REMUDA_TRY(send_all(fd, encode(hello), deadline_s, address));
   REMUDA_ASSIGN(const Greeting challenge, receive(fd, Greeting::Step::challenge, deadline_s, address));
@@ -193,7 +195,9 @@ Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, con
 Result<Greeting::Bytes> AcceptorHandshake::challenge(std::span<const std::byte> hello) {
   REMUDA_ASSIGN(hello_, parse_greeting(hello));
   if (hello_.step != Greeting::Step::hello) return failed("the other end did not begin with a hello");
-  challenge_ = greeting_of(*self_, Greeting::Step::challenge, hello_.role, encrypted_);
+  REMUDA_TRY(check_secret(self_->secret, from_, self_->rank));
+  const bool encrypted = wants_encryption(self_->encryption, from_);
+  challenge_ = greeting_of(*self_, Greeting::Step::challenge, hello_.role, encrypted);
   challenge_.mac = sign(self_->secret, hello_, challenge_, challenge_);
   return encode(challenge_);
 }

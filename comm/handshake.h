@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "comm/encryption.h"
@@ -75,16 +76,16 @@ struct Protection {
 /// Pure. The same at both ends.
 Protection protection_of(const std::string& secret, const Greeting& hello, const Greeting& challenge);
 
-/// The connector's side, over an open socket. Errors name `address`.
+/// The connector's side, over an open socket. Errors name `address`. Sends nothing beyond loopback where the secret could
+/// be guessed.
 Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address,
                                 double deadline_s);
 
 /// The acceptor's side, without IO: hello in, challenge out; proof in, verdict out.
 class AcceptorHandshake {
  public:
-  /// `encrypted`: this end wants what follows to be.
-  explicit AcceptorHandshake(const Identity& self, bool encrypted = false) : self_(&self), encrypted_(encrypted) {}
-  /// The challenge to a hello.
+  explicit AcceptorHandshake(const Identity& self, Endpoint from = {}) : self_(&self), from_(std::move(from)) {}
+  /// The challenge to a hello. Nothing is signed for somebody beyond loopback where the secret could be guessed.
   Result<Greeting::Bytes> challenge(std::span<const std::byte> hello);
   /// Whether the proof shows that the connector knows the secret.
   Result<void> check_proof(std::span<const std::byte> proof) const;
@@ -96,7 +97,7 @@ class AcceptorHandshake {
 
  private:
   const Identity* self_;
-  bool encrypted_;
+  Endpoint from_;  ///< the connector's
   Greeting hello_;
   Greeting challenge_;
 };

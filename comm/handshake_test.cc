@@ -3,7 +3,9 @@
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <random>
+#include <sys/socket.h>
 #include <thread>
 
 #include "base/file.h"
@@ -27,7 +29,7 @@ const Wire kPlainWire = [](Step, Greeting::Bytes&) {};
 /// The acceptor's side of a whole handshake, behind `wire`.
 Result<Greeting> accept_one(int fd, const Identity& self, Greeting::Verdict verdict, const Wire& wire,
                             Protection& protection) {
-  AcceptorHandshake handshake(self, self.encryption == Encryption::always);
+  AcceptorHandshake handshake(self);
   Greeting::Bytes bytes;
   REMUDA_TRY(recv_all(fd, bytes, deadline_after(30), "connector"));
   wire(Step::hello, bytes);
@@ -237,6 +239,26 @@ TEST(Handshake, AcceptorBeginsWithAHelloOnly) {
     greeting.step = step;
     EXPECT_FALSE(AcceptorHandshake(kRank0).challenge(encode(greeting)));
   }
+}
+
+/// One signature is enough to try all secrets that people think of.
+TEST(Handshake, NothingIsSignedBeyondLoopbackWithASecretThatCanBeGuessed) {
+  const auto refused = AcceptorHandshake(kRank0, {"10.0.0.1", 29500}).challenge(encode(hello()));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("rank 0 and 10.0.0.1:29500 are not on one host's loopback"));
+  Identity strong = kRank0;
+  strong.secret = std::string(32, 'a');
+  EXPECT_TRUE(AcceptorHandshake(strong, {"10.0.0.1", 29500}).challenge(encode(hello())));
+}
+
+TEST(Handshake, NothingIsSentBeyondLoopbackWithASecretThatCanBeGuessed) {
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in far{.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(0xc0000201)}, .sin_zero = {}};
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&far), sizeof far) != 0)
+    GTEST_SKIP() << "this machine has no network";
+  const auto refused = authenticate(socket.get(), kRank1, LinkRole::control, "far", deadline_after(0));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("rank 1 and 192.0.2.1:9 are not on one host's loopback"));
 }
 
 TEST(ParseGreeting, TakesBackWhatEncodeWrote) {
