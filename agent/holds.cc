@@ -146,8 +146,9 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
     next_s_ = 0;
     return {.job = job.id, .host = {.why = obstacle_}};
   }
+  const auto user = process::sole_user_of(job.keeper.pid);  // what has more rights than its user stays where it is
   for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
-    if (process::sole_user_of(one.pid) == job.uid && job_of(one) == 0) confine::move_into_all(made.all(), one);
+    if (process::sole_user_of(one.pid) == user && job_of(one) == 0) confine::move_into_all(made.all(), one);
   hold.cgroup = made.folder;
   hold.further = made.further;
   hold.memory_bytes = job.request.host_memory_bytes;

@@ -1,5 +1,6 @@
 #include "agent/holds.h"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "base/testing/scratch_folder.h"
 #include "confine/cgroup.h"
+#include "process/status.h"
 #include "process/testing/child_output.h"
 #include "process/tree.h"
 
@@ -318,12 +320,22 @@ TEST_F(HoldsTest, NobodyIsEndedForADelayOfTheAgents) {
 
 TEST_F(HoldsTest, NoProcessOfAnotherUserComesIntoAJobWithItsKeeper) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  process::ChildProcess child = process::family();
-  pool::Job job = running(1, id_of(child));
-  job.uid = 61003;  // and they are root's, as a program is with more rights than who started it
-  const std::string cgroup = begin(job);
+  auto child =
+      process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", "setpriv --reuid 61003 sleep 1000 & sleep 1000 & wait"}});
+  ASSERT_TRUE(child);
+  const auto is_up = [&] {
+    const auto all = process::all_descendants(child->pid());
+    return all.size() == 2 && std::ranges::count(all, 61003, [](const process::ProcessId& one) {
+                                return process::sole_user_of(one.pid).value_or(-1);
+                              }) == 1;
+  };
+  for (int i = 0; i < 1000 && !is_up(); ++i) ::usleep(10000);
+  ASSERT_TRUE(is_up());
+  const std::string cgroup = begin(running(1, id_of(*child)));
   if (cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
-  EXPECT_THAT(confine::cgroup_pids(cgroup), ElementsAre(child.pid()));
+  EXPECT_THAT(confine::cgroup_pids(cgroup), SizeIs(2)) << "the keeper and what is its user's";
+  for (const process::ProcessId& one : process::all_descendants(child->pid()))
+    process::send_signal(one, SIGKILL);  // no cgroup has the other
 }
 
 TEST_F(HoldsTest, AnAgentThatStopsLeavesTheCgroupsOfJobsThatGoOnAndNoOthers) {

@@ -39,8 +39,8 @@ TEST_F(ServiceTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
 }
 
 TEST_F(ServiceTest, WhereTheDatabaseIsBusyChangesWaitAndNothingElseDoes) {
-  process::ChildProcess child = process::family();
-  const Caller user = caller_for(child);
+  process::ChildProcess child = process::family(), next = process::family();
+  const Caller user = caller_for(child), later = caller_for(next);
   auto other = pool::Pool::open(pool_);
   ASSERT_TRUE(other);
   const pool::Submit submission{.job = job_named("one")};
@@ -55,9 +55,9 @@ TEST_F(ServiceTest, WhereTheDatabaseIsBusyChangesWaitAndNothingElseDoes) {
   ASSERT_TRUE(done);
   EXPECT_FALSE(done->error);
   (void)other->change([&](pool::PoolState&) -> Result<void> {
-    EXPECT_FALSE(apply(user, submission, "another"));
+    EXPECT_FALSE(apply(later, submission, "another"));
     now_s_ += 11;
-    const auto refused = apply(user, submission, "another");
+    const auto refused = apply(later, submission, "another");
     EXPECT_TRUE(refused && refused->error && refused->may_try_again) << "nobody waits without end";
     return {};
   });

@@ -68,7 +68,7 @@ Result<std::unique_ptr<JoinListener>> JoinListener::open(comm::ConnectOptions op
   options.transport = comm::ConnectOptions::Transport::tcp;
   options.connect_timeout_s = kMeet_s;
   REMUDA_ASSIGN(Fd listener, comm::listen_on({options.master_address, options.master_port}));
-  REMUDA_TRY(comm::check_secret(options.secret, comm::local_endpoint(listener.get()), 0, 1));
+  REMUDA_TRY(comm::check_secret(options.secret, comm::local_endpoint(listener.get()), 0));
   return std::unique_ptr<JoinListener>(new JoinListener(std::move(options), std::move(listener), events));
 }
 

@@ -66,7 +66,7 @@ class Http : public httplib::Server {
   }
   /// A name with a blank, as "Transfer-Encoding ", may be another to a proxy before this server than it is here.
   static bool is_token(const std::string& name) {
-    constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+    static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
     return std::ranges::all_of(name, [](char c) {
       const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
       return is_letter || kMarks.find(c) != std::string_view::npos;
