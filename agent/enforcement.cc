@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <unistd.h>
 #include <utility>
 
@@ -19,7 +20,7 @@ using confine::GuardRule;
 using policy::Enforce;
 
 constexpr double kLookEvery_s = 1;
-constexpr size_t kMostSaid = 20;  ///< of refusals, at once
+constexpr size_t kMostSaid = 20, kMostUnsaid = 1000;  ///< of refusals, at one look, and those that wait for the next
 
 bool is_guarded_by(Enforce enforce) { return enforce == Enforce::audit || enforce == Enforce::everyone; }
 
@@ -43,15 +44,17 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
   auto done = set_guard();
   if (done && !unknown.empty())
     done =
-        failed(fmt::format("the driver does not report the device files of {}: nobody but root opens what may be "
-                           "theirs, and they are granted to nobody",
-                           fmt::join(unknown, ", ")));
+        failed(fmt::format("the driver does not report the device files of {}: {}", fmt::join(unknown, ", "),
+                           hides_devices() ? "nobody but root and exempt units open what may be theirs, and they are "
+                                             "granted to nobody"
+                                           : "who opens any that may be theirs is said"));
   say_obstacle(said_of_guard_, done);
 }
 
 /// Returns the devices whose nodes are not known.
 std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, const std::vector<std::string>& others) {
   std::vector<std::string> unknown;
+  std::set<DeviceNode> given_out;
   labels_.clear();
   possible_.clear();
   unknown_.clear();
@@ -59,7 +62,7 @@ std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, con
     const Device* found = inventory.find(device.device);
     const std::string label = found ? found->label() : device.device;
     if (std::ranges::find(others, device.device) != others.end()) {
-      for (const DeviceNode& node : device.nodes) guarded_.erase(node);
+      given_out.insert(device.nodes.begin(), device.nodes.end());
       continue;
     }
     guarded_.insert(device.nodes.begin(), device.nodes.end());
@@ -68,6 +71,10 @@ std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, con
     unknown.push_back(label);
     unknown_.push_back(device.device);
     possible_.insert(device.possible.begin(), device.possible.end());
+  }
+  for (const DeviceNode& node : given_out) {
+    guarded_.erase(node);
+    possible_.erase(node);
   }
   return unknown;
 }
@@ -175,16 +182,19 @@ void Enforcement::step(double now_s) {
 }
 
 void Enforcement::report_refused() {
-  const std::vector<confine::Refused> refused = guard_->take_refused();
+  std::ranges::move(guard_->take_refused(), std::back_inserter(refused_));
   const char* verb = hides_devices() ? "was kept from" : "would be kept from";
-  for (size_t i = 0; i < std::min(refused.size(), kMostSaid); ++i) {
-    const confine::Refused& one = refused[i];
+  for (size_t i = 0; i < kMostSaid && !refused_.empty(); ++i) {
+    const confine::Refused one = std::move(refused_.front());
+    refused_.pop_front();
     const auto label = labels_.find(one.node);
     options_.say(fmt::format("process {} ({}) of user {} {} {} (device file {}:{})", one.pid, one.command, one.uid,
                              verb, label == labels_.end() ? "a device" : label->second, one.node.major,
                              one.node.minor));
   }
-  if (refused.size() > kMostSaid) options_.say(fmt::format("and so {} {} more", verb, refused.size() - kMostSaid));
+  if (refused_.size() <= kMostUnsaid) return;
+  options_.say(fmt::format("and so {} {} more", verb, refused_.size()));
+  refused_.clear();
 }
 
 /// An obstacle that lasts is said when it comes.

@@ -9,6 +9,7 @@
 // where the policy says so. What it refuses is read each second, and said.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -91,6 +92,7 @@ class Enforcement {
   std::map<int64_t, Let> jobs_;
   std::unique_ptr<confine::DeviceGuard> guard_;
   std::optional<policy::Enforce> in_force_;
+  std::deque<confine::Refused> refused_;  ///< that were not said yet
   /// What was said last: of the guard as a whole, of its rules, of jobs that cannot be let, of units without a cgroup.
   std::string said_of_guard_, said_of_rules_, said_of_jobs_, said_of_absent_;
   double next_look_s_ = 0;

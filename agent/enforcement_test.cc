@@ -87,7 +87,9 @@ TEST_F(EnforcementTest, ADeviceWhoseFilesAreNotKnownIsClosed) {
   EXPECT_THAT(enforcement_->closed(), IsEmpty());
   set(Enforce::everyone);
   EXPECT_THAT(enforcement_->closed(), ElementsAre("uuid-1"));
-  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not report the device files of gpu:1: nobody but root opens")));
+  EXPECT_THAT(
+      said_,
+      testing::Contains(HasSubstr("does not report the device files of gpu:1: nobody but root and exempt units open")));
   box_.devices[1].minor = 7;
   set(Enforce::everyone);
   EXPECT_THAT(enforcement_->closed(), IsEmpty());
@@ -120,6 +122,16 @@ TEST_F(EnforcementTest, UnderAuditAJobThatCannotBeLetRunsAndIsToldOfOnce) {
   EXPECT_THAT(said_, SizeIs(1));
 }
 
+TEST_F(EnforcementTest, EachRefusalIsSaidAlsoWhereTheyAreMany) {
+  set(Enforce::audit);
+  said_.clear();
+  for (int i = 0; i < 25; ++i) EXPECT_TRUE(open_in(other_) == 0);
+  enforcement_->step(10);
+  EXPECT_THAT(said_, SizeIs(20));
+  enforcement_->step(11);
+  EXPECT_THAT(said_, SizeIs(25));
+}
+
 TEST_F(EnforcementTest, AnObstacleThatLastsIsToldOfOnce) {
   Device unknown;
   unknown.id = "gpu:1";
@@ -128,7 +140,7 @@ TEST_F(EnforcementTest, AnObstacleThatLastsIsToldOfOnce) {
   unknown.index = 1;
   box_.devices.push_back(unknown);
   set(Enforce::audit);
-  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not report the device files of gpu:1")));
+  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not report the device files of gpu:1: who opens any")));
   said_.clear();
   ASSERT_TRUE(enforcement_->let(7, job_, {{1, 7}}));
   enforcement_->withdraw(7);

@@ -148,7 +148,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   }
   const auto user = process::sole_user_of(job.keeper.pid);  // what has more rights than its user stays where it is
   for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
-    if (process::sole_user_of(one.pid) == user && job_of(one) == 0) confine::move_into_all(made.all(), one);
+    if (user && process::sole_user_of(one.pid) == user && job_of(one) == 0) confine::move_into_all(made.all(), one);
   hold.cgroup = made.folder;
   hold.further = made.further;
   hold.memory_bytes = job.request.host_memory_bytes;
@@ -350,8 +350,8 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   const bool is_late = now_s >= hold.kill_at_s || (hold.word && now_s >= hold.word_at_s + kSlack_s);
   if (is_late && is_kept) process::send_signal(hold.keeper, SIGKILL);
   const bool is_over = !is_kept || hold.word || is_late;
-  if (is_over) hold.over_s = std::min(hold.over_s, now_s);
   if (is_over) {
+    hold.over_s = std::min(hold.over_s, now_s);
     const bool has_left = has_others(hold);
     if (has_left && (!hold.cgroup.empty() || !hold.seen.empty())) hold.seen_s = 0;  // it has run on
     if (!has_left && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
@@ -368,9 +368,8 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
 void Holds::postpone(double seconds) {
   for (const int64_t job : attended_) {
     Hold& hold = holds_.at(job);
-    hold.kill_at_s += seconds;
-    hold.limit_at_s += seconds;
-    if (hold.word) hold.word_at_s += seconds;
+    const double by_s = std::min(seconds, kMostPostponed_s - hold.postponed_s);
+    for (double* time_s : {&hold.postponed_s, &hold.kill_at_s, &hold.word_at_s}) *time_s += by_s;
   }
 }
 

@@ -70,8 +70,8 @@ class Holds {
   /// whoever asks for something meanwhile does not wait for all. Given again, a second later, until rest() or forget()
   /// says that they were.
   std::vector<pool::Operation> step(double now_s);
-  /// The agent has heard nothing for so long, as where the database kept it: whoever had to say or do something
-  /// meanwhile has that much longer for it.
+  /// The agent has heard nothing for so long, as where the database kept it: whoever had to say something meanwhile has
+  /// that much longer for it, a minute in all. Time limits stay.
   void postpone(double seconds);
   /// When step() is to be called at the latest.
   double next_s() const { return next_s_; }
@@ -79,6 +79,7 @@ class Holds {
   const std::string& obstacle() const { return obstacle_; }
 
  private:
+  static constexpr double kMostPostponed_s = 60;  ///< so that who keeps an agent busy does not run for ever
   struct Hold {
     process::ProcessId keeper;
     Fd keeper_end;  ///< its pidfd
@@ -93,6 +94,7 @@ class Holds {
     std::optional<pool::Operation> word;
     double word_at_s = 0;
     double kill_at_s = kNever_s;
+    double postponed_s = 0;            ///< by how much in all
     double killed_since_s = kNever_s;  ///< when the first of its processes was
     double seen_s = 0;             ///< it has ended since then, on the wall clock; 0: it runs until it is seen to end
     double told_until_s = 0;       ///< until when its keeper may say when that was

@@ -43,6 +43,7 @@ pool::Job in_short(const Caller& caller, const pool::Job& job) {
                      .idle = job.idle,
                      .run = job.run,
                      .started_s = job.started_s,
+                     .clock = job.clock,
                      .time_limit_s = job.time_limit_s,
                      .array = job.array,
                      .array_index = job.array_index,

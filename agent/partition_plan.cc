@@ -54,7 +54,7 @@ class Planner {
       if (!may_have_partition(job->request)) continue;
       if (++tried > kMostTried) break;
       if (auto change = plan_for(*job)) return change;
-      if (now_s_ - job->submitted_s >= policy_.patience_s) break;
+      if (now_s_ - std::max(job->submitted_s, job->begin_s) >= policy_.patience_s) break;
     }
     return std::nullopt;
   }

@@ -170,6 +170,9 @@ TEST_F(PartitionPlan, MakesNoneForThoseBehindAJobThatHasWaitedLong) {
   all.push_back({.device = "MIG-1", .holder = "an administrator"});
   EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 300), make("1g.5gb")) << behind;
   EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 1100), std::nullopt);
+  state_.jobs.front().begin_s = 1099;
+  EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 1100), make("1g.5gb"))
+      << "it has not waited so long";
 }
 
 TEST_F(PartitionPlan, JobsThatWaitForWholeDevicesHoldUpNone) {

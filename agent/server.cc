@@ -17,7 +17,8 @@ namespace {
 enum Source : uint64_t { kListener = 1, kStop, kService, kMachine, kNames, kSpot, kConnections };
 
 constexpr double kCheckEvery_s = 1;
-/// A round that takes so long has waited for something: a database that is busy, a disk.
+/// A round that takes so long, or begins so late, has waited for something: a database that is busy, a disk, a
+/// processor.
 constexpr double kHeldUp_s = 0.5;
 constexpr int kMostEvents = 256;
 /// In a round: to take one costs 0.1 ms and more, as /proc is asked about the process, and those that are there wait
@@ -94,6 +95,7 @@ Result<bool> Server::round(double patience_s) {
         service_.take_notice(news->notice ? std::optional(news->notice->sentence) : std::nullopt);
     if (source >= kConnections) take_event(source, events[i].events, now_s);
   }
+  if (const double late_s = now_s - std::max(until_s, before_s); late_s >= kHeldUp_s) service_.was_held_up(late_s);
   service_.step(now_s);
   serve_turns(now_s);
   report_changes(now_s);
@@ -243,17 +245,17 @@ void Server::serve(Id id, double now_s) {
     if (connection.is_over(now_s)) return close(id);
     return wait_for(id);
   }
-  if (*request) answer(id, **request, now_s);
+  if (*request) answer(id, {**request, now_s}, now_s);
 }
 
-void Server::answer(Id id, const wire::Request& request, double now_s) {
+void Server::answer(Id id, const Asked& asked, double now_s) {
   Connection& connection = *connections_.at(id);
   Caller caller = connection.caller();
   const Account user = names_.find(caller.uid, now_s).value_or(Account{{}, caller.uid});
   caller.uid = user.uid;
-  auto reply = service_.answer(caller, user, request, now_s);
+  auto reply = service_.answer(caller, user, asked.request, now_s, asked.at_s);
   if (!reply) {
-    parked_.emplace(id, request);
+    parked_.emplace(id, asked);
     return;
   }
   if (reply->watched != 0) set_watched(id, reply->watched);

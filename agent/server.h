@@ -57,6 +57,11 @@ class Server {
     size_t connections() const { return idle.size() + watching.size(); }
   };
 
+  struct Asked {
+    wire::Request request;
+    double at_s = 0;
+  };
+
   void accept_all(double now_s);
   User& user_of(Id id);
   bool make_room(const std::string& bearer);
@@ -66,7 +71,7 @@ class Server {
   void queue(Id id);
   bool serve_turns(double now_s);
   void serve(Id id, double now_s);
-  void answer(Id id, const wire::Request& request, double now_s);
+  void answer(Id id, const Asked& asked, double now_s);
   void set_watched(Id id, int64_t job);
   void queue_parked();
   void report_changes(double now_s);
@@ -86,7 +91,7 @@ class Server {
   std::unordered_map<Id, std::string> bearer_of_;  ///< of each connection
   std::unordered_set<Id> in_line_;                 ///< those in User::ready
   std::set<std::pair<int64_t, Id>> watchers_;      ///< by job
-  std::unordered_map<Id, wire::Request> parked_;   ///< whose answers have to wait for something
+  std::unordered_map<Id, Asked> parked_;           ///< whose answers have to wait for something
   std::vector<Id> unnamed_;                        ///< whose users' names are looked up
   double next_check_s_ = 0;
 };

@@ -13,6 +13,7 @@
 #include "pool/admission.h"
 #include "pool/lifeline.h"
 #include "pool/transitions.h"
+#include "process/status.h"
 
 namespace remuda::agent {
 namespace {
@@ -78,6 +79,7 @@ void Service::step(double now_s) {
   daemons_.step(now_s);
   is_due_ = partitions_.step(now_s) || is_due_;
   revive(now_s);
+  write_again(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
   const pool::Circumstances at{.inventory = view_.inventory(),
@@ -175,7 +177,24 @@ std::vector<confine::DeviceNode> Service::nodes_of_job(int64_t job) const {
 }
 
 void Service::end(int64_t job, const std::string& why, double now_s) {
-  (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, now_s);
+  write(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, now_s);
+}
+
+/// In the name of the agent. What the database does not take now it is given again.
+void Service::write(const pool::Operation& word, double now_s) {
+  pool_.forget_failure();
+  const bool is_written = change(word, now_s).has_value();
+  note_busy(now_s);
+  if (!is_written && pool_.may_try_again()) unwritten_.push_back(word);
+}
+
+void Service::write_again(double now_s) {
+  if (now_s < busy_until_s_) return;
+  for (const pool::Operation& word : std::exchange(unwritten_, {})) write(word, now_s);
+}
+
+void Service::note_busy(double now_s) {
+  if (pool_.was_busy()) busy_until_s_ = now_s + kBusyPause_s;
 }
 
 /// Devices are not held for a job whose process cannot be started.
@@ -195,6 +214,8 @@ void Service::revive(double now_s) {
 /// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
 void Service::begin(const pool::Job& job, double now_s) {
   if (const int64_t other = holds_->job_of(job.keeper); other != 0) return end(job.id, part_of_job(other), now_s);
+  if (is_alive(job.keeper) && !process::sole_user_of(job.keeper.pid))
+    return end(job.id, "the process that keeps it has become one with more rights than its user's", now_s);
   std::optional<confine::Withheld> withheld;
   if (view_.is_live() && enforcement_.filters_jobs()) withheld = withheld_from(job.id);
   const std::vector<confine::DeviceNode> nodes = nodes_of_job(job.id);
@@ -208,7 +229,10 @@ void Service::begin(const pool::Job& job, double now_s) {
     for (const pool::Operation& word : words) REMUDA_TRY(pool::apply(state, word, at));
     return {};
   });
-  if (recorded) std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
+  if (recorded)
+    std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
+  else
+    std::ranges::move(words, std::back_inserter(unwritten_));
 }
 
 std::optional<int64_t> Service::known_request(const Caller& caller, const wire::Request& request) const {
@@ -330,21 +354,8 @@ Result<Service::Reply> Service::reply(const Caller& caller, const policy::User& 
   return reply;
 }
 
-/// While other processes keep the database, changes wait, and nothing else waits for them.
-bool Service::is_kept_waiting(bool is_answered, const wire::Request& request, double now_s) {
-  constexpr double kPatience_s = 10, kPause_s = 0.25;
-  if (!request.operation) return false;
-  if (is_answered || !pool_.was_busy()) {
-    if (is_answered) busy_since_s_ = kNever_s;
-    return false;
-  }
-  busy_since_s_ = std::min(busy_since_s_, now_s);
-  busy_until_s_ = now_s + kPause_s;
-  return now_s < busy_since_s_ + kPatience_s;
-}
-
 std::optional<Service::Reply> Service::answer(const Caller& caller, const policy::User& user,
-                                              const wire::Request& request, double now_s) {
+                                              const wire::Request& request, double now_s, double asked_s) {
   if (request.ask == wire::Ask::machine && now_s - read_at_s_ >= kFresh_s) {
     is_due_ = is_due_ || !is_reading_;
     return std::nullopt;
@@ -356,10 +367,16 @@ std::optional<Service::Reply> Service::answer(const Caller& caller, const policy
       return std::nullopt;
     }
   }
-  if (request.operation && now_s < busy_until_s_) return std::nullopt;
+  // While other processes keep the database, changes wait, and nothing else waits for them: a keeper's word is heard at
+  // once, and written later.
+  const bool may_wait = request.operation && now_s < asked_s + kBusyPatience_s;
+  if (may_wait && !is_of_keeper(*request.operation) && now_s < busy_until_s_) return std::nullopt;
   pool_.forget_failure();
   auto said = reply(caller, user, request, now_s);
-  if (is_kept_waiting(said.has_value(), request, now_s)) return std::nullopt;
+  if (!said && may_wait && pool_.was_busy()) {
+    note_busy(now_s);
+    return std::nullopt;
+  }
   if (said && request.operation && is_of_keeper(*request.operation) &&
       holds_->has_word(job_of(*request.operation), now_s))
     return std::nullopt;  // an agent that was killed now would not know of it

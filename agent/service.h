@@ -54,9 +54,10 @@ class Service {
   };
   /// The answer to a request of this caller, whose name is `user`; nothing where it has to wait: for a reading of the
   /// machine, or, a keeper's word on a job, for the end of its last process, or for the database, which others keep
-  /// busy. Then it is to be asked again after take_reading(), once the job has changed, or a second later.
+  /// busy. Then it is to be asked again after take_reading(), once the job has changed, or a second later. `asked_s`:
+  /// when it came first.
   std::optional<Reply> answer(const Caller& caller, const policy::User& user, const wire::Request& request,
-                              double now_s);
+                              double now_s, double asked_s);
 
   /// A reading that was asked for, or why there is none.
   void take_reading(Result<pool::MachineView> reading, double now_s);
@@ -93,7 +94,6 @@ class Service {
  private:
   Service(std::string folder, Heartbeat heartbeat, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
-  bool is_kept_waiting(bool is_answered, const wire::Request& request, double now_s);
   Result<wire::Page> around(const Caller& caller, const wire::Request& request);
   Result<std::optional<pool::Job>> find(int64_t id);
   Result<void> enter(const Caller& caller, int64_t job);
@@ -129,6 +129,9 @@ class Service {
   std::vector<std::string> devices_of(int64_t job) const;
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
   void end(int64_t job, const std::string& why, double now_s);
+  void write(const pool::Operation& word, double now_s);
+  void write_again(double now_s);
+  void note_busy(double now_s);
   void revive(double now_s);
   Result<void> find_lost();
   void enforce();
@@ -143,18 +146,21 @@ class Service {
   /// How soon a change of the policy is seen where nobody asks for anything.
   static constexpr double kPolicyLook_s = 10;
   static constexpr double kAgain_s = 1;
+  /// How long a database is left alone that other processes keep, and for how long whoever asks waits for it.
+  static constexpr double kBusyPause_s = 0.25, kBusyPatience_s = 10;
 
   std::string folder_;
   Heartbeat heartbeat_;
   pool::Pool pool_;
   pool::MachineView view_;
-  double read_at_s_;                                   ///< when view_ was taken
-  double policy_at_s_;                                 ///< when its policy was read
-  double begins_at_s_ = kNever_s;                      ///< when the next job may begin, on the wall clock
-  double busy_since_s_ = kNever_s, busy_until_s_ = 0;  ///< other processes keep the database; asked again from then on
-  bool is_reading_ = false;                            ///< one is under way
-  bool is_due_ = false;                                ///< jobs may start once the machine was read again
-  bool is_blind_ = false;                              ///< the last reading failed: nothing is started
+  double read_at_s_;                        ///< when view_ was taken
+  double policy_at_s_;                      ///< when its policy was read
+  double begins_at_s_ = kNever_s;           ///< when the next job may begin, on the wall clock
+  double busy_until_s_ = 0;                 ///< other processes keep the database: not asked before then
+  std::vector<pool::Operation> unwritten_;  ///< of the agent itself, for the same reason
+  bool is_reading_ = false;                 ///< one is under way
+  bool is_due_ = false;                     ///< jobs may start once the machine was read again
+  bool is_blind_ = false;                   ///< the last reading failed: nothing is started
   std::unique_ptr<Holds> holds_;
   Enforcement enforcement_;
   Revival revival_;

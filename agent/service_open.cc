@@ -38,7 +38,6 @@ Result<Service> Service::open(const std::string& folder, pool::MachineView view,
   Heartbeat heartbeat(folder);
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
   REMUDA_ASSIGN(const std::vector<std::string> aside, pool.set_aside(wall_s()));
-  pool.set_patience(kDatabasePatience);
   Service service(folder, std::move(heartbeat), std::move(pool), std::move(view), now_s, std::move(means));
   for (const std::string& sentence : aside) service.say_(sentence);
   REMUDA_TRY(service.find_lost());
@@ -60,6 +59,7 @@ Result<Service> Service::open(const std::string& folder, pool::MachineView view,
   service.handover_.begin(state, service.view_.inventory(), now_s);
   service.enforce();
   service.is_due_ = true;
+  service.pool_.set_patience(kDatabasePatience);
   return service;
 }
 

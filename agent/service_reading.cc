@@ -19,7 +19,9 @@ bool Service::has_waiting() const {
 double Service::look_every_s() const {
   constexpr double kLive_s = 2, kRecorded_s = 10, kOthers_s = 10;
   if (has_waiting()) return std::min(idle_every_s(), view_.is_live() ? kLive_s : kRecorded_s);
-  return std::min(idle_every_s(), view_.allocations().empty() ? kNever_s : kOthers_s);
+  // Where device files are guarded, GPUs that another manager begins to give out are to be left to it.
+  const bool may_have_others = !view_.allocations().empty() || (view_.is_live() && enforcement_.hides_devices());
+  return std::min(idle_every_s(), may_have_others ? kOthers_s : kNever_s);
 }
 
 /// Where nobody asks for anything either: what the policy says of device files, and of jobs that do nothing.
@@ -37,6 +39,7 @@ double Service::next_s(double now_s) const {
   double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
+  if (!unwritten_.empty()) next_s = std::min(next_s, std::max(now_s, busy_until_s_));
   next_s = std::min({next_s, next_policy_s(), enforcement_.next_s(), heartbeat_.next_s(), revival_.next_s(),
                      handover_.next_s(now_s), daemons_.next_s(), partitions_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;
@@ -48,6 +51,7 @@ void Service::take_reading(Result<pool::MachineView> reading, double now_s) {
   is_blind_ = !reading;
   begins_at_s_ = begins_next(pool_.seen(), wall_s());
   if (!reading) return handover_.reading_failed(now_s);
+  reading->follow(view_);
   view_ = std::move(*reading);
   policy_at_s_ = now_s;
   heed_policy();

@@ -1,11 +1,10 @@
 #include "agent/service.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include "agent/testing/service_fixture.h"
@@ -36,54 +35,6 @@ TEST_F(ServiceTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
   const auto again = apply(keeper, word, "sent again, as the answer was lost");
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->error) << again->error->message;
-}
-
-TEST_F(ServiceTest, WhereTheDatabaseIsBusyChangesWaitAndNothingElseDoes) {
-  process::ChildProcess child = process::family(), next = process::family();
-  const Caller user = caller_for(child), later = caller_for(next);
-  auto other = pool::Pool::open(pool_);
-  ASSERT_TRUE(other);
-  const pool::Submit submission{.job = job_named("one")};
-  (void)other->change([&](pool::PoolState&) -> Result<void> {
-    EXPECT_FALSE(apply(user, submission, "same")) << "it is asked again";
-    EXPECT_FALSE(apply(user, pool::Cancel{{99}}, "at once")) << "one look is enough for all";
-    EXPECT_TRUE(ask(user, {.ask = wire::Ask::read}));
-    return {};
-  });
-  now_s_ += 1;
-  const auto done = apply(user, submission, "same");
-  ASSERT_TRUE(done);
-  EXPECT_FALSE(done->error);
-  (void)other->change([&](pool::PoolState&) -> Result<void> {
-    EXPECT_FALSE(apply(later, submission, "another"));
-    now_s_ += 11;
-    const auto refused = apply(later, submission, "another");
-    EXPECT_TRUE(refused && refused->error && refused->may_try_again) << "nobody waits without end";
-    return {};
-  });
-}
-
-TEST_F(ServiceTest, ARecordThatCannotBeReadIsPutAside) {
-  process::ChildProcess child = process::family(), other = process::family();
-  const int64_t broken = submit(caller_for(child)), whole = submit(caller_for(other));
-  service_.reset();
-  {
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open((pool_ + "/pool.db").c_str(), &database), SQLITE_OK);
-    EXPECT_EQ(
-        sqlite3_exec(database, "UPDATE job SET record = '{\"id\": 1, \"user' WHERE id = 1", nullptr, nullptr, nullptr),
-        SQLITE_OK);
-    sqlite3_close(database);
-  }
-  open();
-  EXPECT_FALSE(find(broken));
-  ASSERT_TRUE(find(whole));
-  EXPECT_EQ(find(whole)->state, pool::JobState::running);
-  const auto page = wire::parse_page(ask({0, true, process::own_process_id()}, {.ask = wire::Ask::read})->result);
-  ASSERT_TRUE(page);
-  ASSERT_THAT(page->state.drains, SizeIs(1));
-  EXPECT_THAT(page->state.drains[0].reason, HasSubstr("job 1, whose record cannot be read"));
-  EXPECT_TRUE(std::filesystem::exists(pool_ + "/unread-1"));
 }
 
 TEST_F(ServiceTest, AWordThatAnAgentTookWithItIsTakenByTheNext) {

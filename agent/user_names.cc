@@ -10,7 +10,10 @@ namespace remuda::agent {
 namespace {
 
 constexpr double kNameFresh_s = 600;    // how long a name is taken to be right
+constexpr double kNameAgain_s = 60;     // after a look-up that has failed
 constexpr size_t kMostKnown = 1 << 16;  // users of a machine, and of its containers
+
+bool is_number(const Account& account) { return account.name == std::to_string(account.uid); }
 
 }  // namespace
 
@@ -65,7 +68,11 @@ std::optional<Account> UserNames::find(int uid, double now_s) {
   if (known.is_wanted) {
     const std::lock_guard lock(shared_->mutex);
     if (const auto found = shared_->found.find(uid); found != shared_->found.end()) {
-      known = {std::move(found->second), now_s, false};
+      // A name does not become a number: the databases have failed, and are asked again soon.
+      const bool has_failed = known.name && is_number(found->second) && !is_number(*known.name);
+      known.since_s = has_failed ? now_s - kNameFresh_s + kNameAgain_s : now_s;
+      if (!has_failed) known.name = std::move(found->second);
+      known.is_wanted = false;
       shared_->found.erase(found);
     }
   } else if (!known.name || now_s - known.since_s > kNameFresh_s) {

@@ -38,6 +38,23 @@ TEST(UserNames, ComeFromAThreadAndAreKept) {
   EXPECT_EQ(asked, 2);
 }
 
+TEST(UserNames, ALookUpThatFailsTakesNoName) {
+  std::atomic<int> asked = 0;
+  UserNames names(
+      [&](int uid) { return ++asked == 1 ? Account{{"ada", {"gpu"}}, uid} : Account{{std::to_string(uid), {}}, uid}; });
+  EXPECT_EQ(name_in(names, 7, 0), std::nullopt);
+  ASSERT_TRUE(comes(names));
+  names.clear();
+  EXPECT_EQ(name_in(names, 7, 1), "ada");
+  EXPECT_EQ(name_in(names, 7, 700), "ada");
+  ASSERT_TRUE(comes(names));
+  names.clear();
+  EXPECT_EQ(name_in(names, 7, 701), "ada");
+  EXPECT_EQ(names.find(7, 702)->groups, std::vector<std::string>{"gpu"});
+  EXPECT_EQ(name_in(names, 7, 765), "ada");
+  ASSERT_TRUE(comes(names)) << "and is tried again soon";
+}
+
 TEST(UserNames, AServerThatDoesNotAnswerDelaysNobodyElse) {
   auto gate = std::make_shared<std::promise<void>>();
   {

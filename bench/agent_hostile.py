@@ -230,9 +230,10 @@ def attack_for(agent, honest, seconds):
     finally:
         over.set()
         for child in attackers:
-            lasted += os.waitpid(child, os.WNOHANG) == (0, 0)
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            if os.waitpid(child, os.WNOHANG) == (0, 0):
+                lasted += 1
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
     for worker in workers:
         worker.join()
     return took, lasted

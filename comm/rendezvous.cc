@@ -179,6 +179,7 @@ Result<std::vector<Contact>> Rendezvous::gather_contacts() {
 }
 
 Result<Mesh> Rendezvous::lead(Fd listener) {
+  REMUDA_TRY(check_secret(self_.secret, local_endpoint(listener.get()), self_.rank));  // nobody could come
   Acceptor acceptor(std::move(listener), self_);
   REMUDA_TRY(accept_rest(acceptor, control_));
   REMUDA_ASSIGN(const std::vector<Contact> contacts, gather_contacts());

@@ -85,7 +85,9 @@ class Depth {
       if (at_ < text_.size() && text_[at_] == '\n' && !is_long) break;  // the parser says that it has no end
       if (at_ < text_.size() && text_[at_] == '\n') ++line_;
     }
-    at_ = std::min(text_.size(), at_ + end.size()) - 1;
+    at_ = std::min(text_.size(), at_ + end.size());
+    for (int more = 0; is_long && more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;  // its own
+    --at_;
   }
 
   std::string_view text_;

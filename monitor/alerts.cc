@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "device/throttle.h"
 #include "monitor/idle_jobs.h"
+#include "pool/clocks.h"
 
 namespace remuda::monitor {
 namespace {
@@ -135,8 +136,9 @@ void Alerts::check_use(const Device& device, const Moment& moment) {
   const Status& status = device.status;
   const pool::Lease* const lease = lease_of(device.id, moment.pool);
   Holding& held = held_[device.id];
-  const bool is_held_on = lease && lease->job == held.job && lease->since_s == held.since_s;
-  if (!is_held_on) held = lease ? Holding{lease->job, lease->since_s} : Holding{};
+  const double began_s = lease ? pool::began_s(moment.pool, *lease) : 0;
+  const bool is_held_on = lease && lease->job == held.job && pool::is_same_beginning(began_s, held.began_s);
+  if (!is_held_on) held = lease ? Holding{lease->job, began_s} : Holding{};
   if (lease) held.window.add(now_s_, {.busy = status.busy.value_or(-1)});
   const double busy = held.window.busy();
   const auto is_so = [&](bool is_wrong) { return is_held_on && busy < 0 ? std::nullopt : std::optional(is_wrong); };

@@ -84,7 +84,7 @@ class Alerts {
   /// The time of a device with the job that has held it for longest.
   struct Holding {
     int64_t job = 0;
-    double since_s = 0;
+    double began_s = 0;  ///< its lease (pool/clocks.h)
     IdleWindow window{kIdleFor_s};
   };
   void see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, Alert alert,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "confine/cgroup.h"
+#include "pool/clocks.h"
 #include "process/tree.h"
 
 namespace remuda::monitor {
@@ -104,7 +105,8 @@ void IdleJobs::look(double now_s, double wall_s, const Inventory& machine, const
     const pool::Job* const job = pool.find(id);
     if (!job || job->state != pool::JobState::running) continue;
     Watched& watched = watched_.try_emplace(id, IdleWindow(window_s_), JobActivity(), 0).first->second;
-    if (std::exchange(watched.since_s, held[0]->since_s) != held[0]->since_s) watched.window.clear();
+    const double began_s = pool::began_s(pool, *held[0]);
+    if (!pool::is_same_beginning(std::exchange(watched.began_s, began_s), began_s)) watched.window.clear();
     Seen seen = see(*job, held, machine, pool, watched, most_processes, now_s);
     seen.waits_for_peer = waits_for_peer(job->run, wall_s);
     watched.window.add(now_s, seen);

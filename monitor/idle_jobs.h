@@ -42,7 +42,7 @@ class IdleJobs {
   struct Watched {
     IdleWindow window;
     JobActivity activity;
-    double since_s = 0;  ///< of its lease: a job that was queued again begins anew
+    double began_s = 0;  ///< of its lease (pool/clocks.h): a job that was queued again begins anew
   };
   Seen see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
            const pool::PoolState& pool, Watched& watched, size_t most_processes, double now_s) const;

@@ -110,6 +110,17 @@ TEST_F(IdleJobsTest, ANextTurnBeginsAnew) {
   EXPECT_EQ(jobs_.find(7), nullptr);
 }
 
+TEST_F(IdleJobsTest, AClockThatIsSetBeginsNothingAnew) {
+  hold("GPU-1", 1, 5000);
+  pool_.jobs[0].clock = {"boot", 4000};
+  status(0).busy = 0.0;
+  watch(kWindow_s / 2);
+  pool_.leases[0].since_s += 3600;
+  pool_.jobs[0].clock.ahead_s += 3600;
+  watch(kWindow_s / 2 + 10);
+  EXPECT_EQ(busy(), 0);
+}
+
 TEST_F(IdleJobsTest, OfThousandsOfProcessesOnlySomeAreLookedAt) {
   hold("GPU-1");
   status(0).busy = 0.0;

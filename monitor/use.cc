@@ -6,6 +6,7 @@
 
 #include "device/throttle.h"
 #include "monitor/pod_claims.h"
+#include "pool/clocks.h"
 
 namespace remuda::monitor {
 
@@ -20,6 +21,11 @@ std::optional<double> end_of(const pool::Job& job, double since_s) {
 }
 
 }  // namespace
+
+bool is_use_of(const LeaseUse& use, const pool::Lease& lease, const pool::PoolState& pool) {
+  const bool is_same = use.since_s == lease.since_s || pool::is_same_beginning(use.began_s, pool::began_s(pool, lease));
+  return use.job == lease.job && use.device == lease.device && is_same;
+}
 
 void add(const LeaseUse& part, LeaseUse& sum) {
   sum.held_s += part.held_s;
@@ -180,14 +186,15 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
     LeaseUse& use = alive_[key];
     const pool::Job* const job = pool.find(lease.job);
     // The job may have lost its device, and got it again.
-    if (use.job != 0 && use.since_s != lease.since_s) end(std::exchange(use, {}), wall_s, elapsed_s, gone);
+    if (use.job != 0 && !is_use_of(use, lease, pool)) end(std::exchange(use, {}), wall_s, elapsed_s, gone);
     const bool is_new = use.job == 0;
     if (is_new)
       use = LeaseUse{.job = lease.job,
                      .device = lease.device,
                      .user = job ? job->user : "",
                      .pod = job && is_pod(job->id) ? job->name : "",
-                     .since_s = lease.since_s};
+                     .since_s = lease.since_s,
+                     .began_s = pool::began_s(pool, lease)};
     use.last_s = wall_s;
     use.share = lease.share;
     // It may have begun since the reading before; later on, the wall clock may be set, and time passes all the same.

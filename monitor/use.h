@@ -35,6 +35,7 @@ struct LeaseUse {
   std::string model;               ///< of the device
   double share = 1;                ///< of the device, that the job holds
   double since_s = 0, last_s = 0;  ///< seconds since 1970; `last_s`: of the last reading in it
+  double began_s = 0;              ///< the lease, on the clock that nobody sets (pool/clocks.h)
   double held_s = 0;
   double busy_s = 0, busy_known_s = 0;
   double effective_s = 0, effective_known_s = 0;
@@ -54,6 +55,7 @@ struct LeaseUse {
     visit("share", self.share, "part of the device, 0 to 1");
     visit("since_s", self.since_s, "since when, in seconds since 1970");
     visit("last_s", self.last_s, "until when it was watched");
+    visit("began_s", self.began_s, "when the lease began, on the clock that runs since the machine has started");
     visit("held_s", self.held_s, "how long it was held, as far as it was watched");
     visit("busy_s", self.busy_s, "how much of the known time a kernel ran");
     visit("busy_known_s", self.busy_known_s, "for how much of the held time that is known");
@@ -68,6 +70,9 @@ struct LeaseUse {
   }
   bool operator==(const LeaseUse&) const = default;
 };
+
+/// Whether it is of that lease, also where the wall clock was set meanwhile.
+bool is_use_of(const LeaseUse& use, const pool::Lease& lease, const pool::PoolState& pool);
 
 /// Adds what a part of the time was to a sum of other parts; of the names that `sum` has, none is changed.
 void add(const LeaseUse& part, LeaseUse& sum);

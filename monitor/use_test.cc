@@ -242,6 +242,22 @@ TEST(Meter, CountsOnWhileTheClockIsSet) {
   EXPECT_EQ(meter.alive().at({7, "card"}).busy_s, 30);
 }
 
+TEST(Meter, KnowsALeaseWhoseTimesFollowTheClock) {
+  Meter meter;
+  pool::PoolState pool = pool_of({lease(7)});
+  pool::Job job;
+  job.id = 7;
+  job.state = pool::JobState::running;
+  job.clock = {"boot", 100};
+  pool.jobs = {job};
+  for (int s = 0; s <= 10; ++s) meter.add(s, kWall_s + s, machine(card(1, 100)), pool, nobody);
+  pool.jobs[0].clock.ahead_s += 3600;
+  pool.leases[0].since_s += 3600;
+  for (int s = 11; s <= 20; ++s) meter.add(s, kWall_s + s + 3600, machine(card(1, 100)), pool, nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 20);
+  EXPECT_TRUE(meter.take_ended().empty());
+}
+
 TEST(Meter, GivesJobsThatShareADeviceWhatTheirProcessesUsed) {
   Device device = card(1, 100, 0);
   device.status.processes =

@@ -52,13 +52,16 @@ Result<void> Watcher::resume() {
   REMUDA_ASSIGN(std::vector<LeaseUse> uses, uses_.read(taken_.wall_s - kLongestAgo_s));
   is_resumed_ = true;
   const auto is = [](const LeaseUse& use) {
-    return [&use](const auto& one) {
+    return [&use](const LeaseUse& one) {
       return one.job == use.job && one.device == use.device && one.since_s == use.since_s;
     };
   };
   for (LeaseUse& ended : unwritten_)
     if (const auto use = std::ranges::find_if(uses, is(ended)); use != uses.end()) add(*use, ended);
-  std::erase_if(uses, [&](const LeaseUse& use) { return std::ranges::none_of(taken_.pool.leases, is(use)); });
+  std::erase_if(uses, [&](const LeaseUse& use) {
+    return std::ranges::none_of(taken_.pool.leases,
+                                [&](const pool::Lease& lease) { return is_use_of(use, lease, taken_.pool); });
+  });
   meter_.resume(uses);
   return uses_.left_out().empty() ? Result<void>{} : failed(uses_.left_out());
 }

@@ -267,6 +267,7 @@ Result<void> read_idle(const toml::table& table, Policy& policy) {
   reader.read<int>("signal", "\"USR1\" or \"USR2\"", checkpoint_signal, idle.signal);
   reader.read<std::vector<std::string>>("exempt_users", kNames, names, idle.exempt.users);
   reader.read<std::vector<std::string>>("exempt_groups", kNames, names, idle.exempt.groups);
+  idle.exempt.where = reader.where();
   REMUDA_TRY(reader.finish());
   if (!idle.is_on())
     return usage_error(reader.where() + ": idle.warn_after is missing: nobody is signalled or ended without a warning");

@@ -31,6 +31,14 @@ TEST(PolicyFile, MayNotBeNestedWithoutEnd) {
        {many("a.", kMany) + "a = 1\n", "[" + many("a.", kMany) + "a]\n", "x = " + many("{a.b.c = ", kMany),
         "x = " + many("[", kMany), many("'a' . ", kMany) + "a = 1\n"})
     EXPECT_EQ(error_of("# one\n" + deep), "policy.toml:2: values are nested more than 64 deep");
+  for (const char* quotes : {"\"\"\"", "\'\'\'"}) {
+    const std::string text = quotes + std::string("a") + quotes[0] + quotes;
+    EXPECT_EQ(error_of("x = [" + text + ", {" + many("a.", kMany) + "a = 1}]\n"),
+              "policy.toml:1: values are nested more than 64 deep");
+    EXPECT_THAT(
+        error_of(many("[[limit]]\ndevices = 1\n", 1) + "x = {a = " + text + ", b = \"y\"}\n" + many("[queue.a]\n", 1)),
+        testing::Not(HasSubstr("deep")));
+  }
   EXPECT_EQ(error_of("# " + many(".[{", 100) + "\n[queue]\nhalf_life = \"2d\" # " + many("a.", 100) + "\n"), "");
   EXPECT_THAT(error_of("x = [" + many("1.5,\n", 1000) + "]\ny = '" + many("a.", 100) + "'\nz = \"\"\"" +
                        many("[\n\\\"", 100) + "\"\"\"\n"),

@@ -143,7 +143,7 @@ bool bars(const policy::Reservation& reservation, const Job& job, const Policy& 
 }  // namespace
 
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
-  REMUDA_TRY(check_priority(job, job.priority, policy));
+  if (job.array == 0) REMUDA_TRY(check_priority(job, job.priority, policy));  // else its array's, which somebody gave
   REMUDA_TRY(check_devices(job, policy));
   REMUDA_TRY(check_waiting(state, job, policy));
   REMUDA_TRY(check_host(job, policy, kCores));

@@ -115,6 +115,17 @@ TEST_F(Admission, CountsAnArrayOnce) {
   EXPECT_EQ(refusal(test_job("ada", 1)), "ada may have 2 waiting jobs, and has them (policy.toml:2)");
 }
 
+TEST_F(Admission, AnIndexHasThePriorityThatWasGivenToItsArray) {
+  set_policy("[[limit]]\npriority = 0\n");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  state.find(1)->array = 1;
+  ASSERT_TRUE(reprioritize(state, 1, 10, 0, policy));
+  Job index = test_job("ada", 1);
+  index.array = 1;
+  EXPECT_EQ(refusal(index), "");
+  EXPECT_EQ(job(2).priority, 10);
+}
+
 /// A client that has all indices wait gets past no limit.
 TEST_F(Admission, LetsNoMoreIndicesOfAnArrayWaitThanSuitAMachine) {
   set_policy("[[limit]]\nwaiting = 5\n");

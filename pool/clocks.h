@@ -18,10 +18,16 @@ struct Clocks {
   static Clocks now();
 };
 
-/// Before a change: moves the times of what runs, and those of usages, to what the wall clock says now. Nothing that
-/// was noted at another start of the machine.
+/// Before a change: moves the times of what runs and waits, and those of usages, to what the wall clock says now.
+/// Nothing that was noted at another start of the machine, and nothing while no job runs that has noted the clocks.
 void follow_clocks(PoolState& state, const Clocks& clocks);
-/// After a change: notes the clocks with the jobs that it has started.
+/// After a change: notes the clocks with the jobs that it has started, and with those that have outlived a restart.
 void note_clocks(PoolState& state, const Clocks& clocks);
+
+/// When a lease began, on the clock that nobody sets: the same as long as it lasts. By the wall clock where its job has
+/// noted none.
+double began_s(const PoolState& state, const Lease& lease);
+/// Whether two such times are of one beginning: as sums, they differ in their last digits.
+bool is_same_beginning(double one_s, double other_s);
 
 }  // namespace remuda::pool

@@ -71,7 +71,10 @@ TEST_F(ClocksTest, AnotherStartOfTheMachineIsNoSettingOfItsClock) {
   const PoolState before = state;
   boot = "second";
   change(5, 300, [](double) {});
-  EXPECT_EQ(state, before);
+  EXPECT_EQ(state.leases, before.leases);
+  EXPECT_EQ(job(1).started_s, before.jobs.front().started_s);
+  change(6, 300 + kWeek_s, [](double) {});
+  EXPECT_NEAR(job(1).started_s, before.jobs.front().started_s + kWeek_s, 0.01) << "of which it was not told before";
 }
 
 TEST_F(ClocksTest, EachTurnOfAJobHasAClockOfItsOwn) {
@@ -81,6 +84,41 @@ TEST_F(ClocksTest, EachTurnOfAJobHasAClockOfItsOwn) {
   const double before = charged(300, kWeek_s);
   end_at(304, 0);
   EXPECT_LT(charged(304, 0) - before, 105) << "four seconds more, and no week";
+}
+
+TEST_F(ClocksTest, WhatWaitsMovesToo) {
+  start(100, 0);
+  change(101, 0, [&](double now_s) { add("bob", 4, now_s); });
+  const double before_s = job(2).submitted_s;
+  change(102, kWeek_s, [](double) {});
+  EXPECT_NEAR(job(2).submitted_s, before_s + kWeek_s, 0.01) << "it has waited for a second";
+}
+
+TEST_F(ClocksTest, SmallStepsThatAddUpMoveWhatWasUsedOnce) {
+  start(100, 0);
+  change(101, 0.7, [&](double now_s) { add("bob", 1, now_s), look(now_s); });
+  state.usage = {{"eve", 1000, kNow_s}};
+  for (int step = 1; step <= 10; ++step) change(101 + step, 0.7 + 0.7 * step, [](double) {});
+  EXPECT_NEAR(state.usage.at(0).at_s, kNow_s + 7.7, 1.5);
+}
+
+TEST_F(ClocksTest, ALeaseBeganWhenItDid) {
+  start(100, 0);
+  const double began = began_s(state, state.leases.at(0));
+  change(101, kWeek_s, [](double) {});
+  change(102, -kWeek_s, [](double) {});
+  EXPECT_TRUE(is_same_beginning(began_s(state, state.leases.at(0)), began));
+  EXPECT_NEAR(began, 100, 0.01);
+}
+
+TEST_F(ClocksTest, AClockThatIsWrongForAMomentTakesNobodysDays) {
+  start(100, 0);
+  end_at(104, 0);
+  const double spent = spent_s(state, "ada", kNow_s + 104);
+  EXPECT_NEAR(spent, 4, 0.01);
+  change(200, 8 * 86400, [&](double now_s) { add("ada", 1, now_s), look(now_s); });
+  end_at(204, 8 * 86400);
+  EXPECT_NEAR(spent_s(state, "ada", kNow_s + 300), spent, 0.01);
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ void MachineView::read_policy() {
   if (policy_) last_policy_ = *policy_;
 }
 
+void MachineView::follow(const MachineView& older) {
+  if (!policy_) last_policy_ = older.last_policy_;
+}
+
 Result<void> MachineView::read_if_old() {
   constexpr double kOld_s = 2;  // age of a reading from which it is taken again before devices are granted
   return monotonic_s() - read_at_s_ < kOld_s ? Result<void>{} : read();

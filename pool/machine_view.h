@@ -42,6 +42,8 @@ class MachineView {
   bool is_live() const { return live_; }
   /// As it was at the last reading. An error where its file is wrong: then nothing enters the queue, and no job starts.
   const Result<Policy>& policy() const { return policy_; }
+  /// Takes the place of an older view, whose policy may be the last that was no error.
+  void follow(const MachineView& older);
   /// The last that was no error, for what ends and is charged also where the file is wrong.
   const Policy& last_policy() const { return last_policy_; }
 

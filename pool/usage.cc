@@ -55,8 +55,15 @@ void add_spent(PoolState& state, const std::string& user, int64_t day, double se
     state.spent.insert(at, Spent{user, day, seconds});
 }
 
+/// By their number, as a clock that is wrong for a moment makes all days old.
+void forget_old_days(PoolState& state, const std::string& user) {
+  constexpr ptrdiff_t kKept = 32;
+  const auto days = std::ranges::equal_range(state.spent, user, {}, &Spent::user);
+  if (std::ssize(days) > kKept) state.spent.erase(days.begin(), days.end() - kKept);
+}
+
 void spend(PoolState& state, const Job& job, double until_s, double now_s) {
-  std::erase_if(state.spent, [&](const Spent& spent) { return spent.day < day_of(now_s) - kDaysBefore; });
+  forget_old_days(state, job.user);
   for (const Lease& lease : state.leases)
     if (lease.job == job.id)
       for_each_day(lease, job, until_s, now_s,

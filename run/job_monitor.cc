@@ -167,7 +167,7 @@ void JobMonitor::look_at_pool() {
 /// One whose devices are idle has had its time for a checkpoint.
 void JobMonitor::evict(const pool::Job& job) {
   constexpr int kNoSignal = 0;
-  const bool may_write = spec_.checkpoint_signal > 0 && job.idle.step == pool::IdleStep::none;
+  const bool may_write = spec_.checkpoint_signal > 0 && job.idle.step != pool::IdleStep::released;
   const bool writes = may_write && signal_handlers(process::descendants(::getpid()), spec_.checkpoint_signal) > 0;
   stop("was told to end: " + job.evicted, true, spec_.grace_s, writes ? kNoSignal : spec_.stop_signal);
 }

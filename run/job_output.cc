@@ -165,20 +165,30 @@ class Copier {
   std::string loss_;
 };
 
-/// In a folder that all may write and only owners remove from, as /tmp is, neither a link nor a file of another user's
-/// is taken for the log, whatever the kernel is told of such (fs.protected_symlinks): they would choose what is written
-/// to, or read it.
-Result<void> check_own(const std::string& path) {
-  struct stat found{}, folder{};
+/// In a folder that all may write, as /tmp is, neither a link nor a file of another user's is taken for the log,
+/// whatever the kernel is told of such (fs.protected_symlinks): they would choose what is written to, or read it.
+Result<Fd> open_among_all(const std::string& path, const struct stat& folder, int flags) {
+  const std::string whose = printable(path);
+  Fd log(::open(path.c_str(), flags | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+  if (log || errno != EEXIST) return log;
+  log.reset(::open(path.c_str(), flags | O_NOFOLLOW));
+  if (!log && errno != ELOOP) return log;
+  struct stat found{};
+  const bool is_own =
+      log && ::fstat(log.get(), &found) == 0 && (found.st_uid == ::geteuid() || found.st_uid == folder.st_uid);
+  if (is_own) return log;
+  return usage_error(fmt::format("cannot write {}: it is {}, in a folder that all may write; choose another name",
+                                 whose, log ? "another user's" : "a link"));
+}
+
+Result<Fd> open_named_log(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC;
+  struct stat folder{};
   const std::string above = std::filesystem::path(path).parent_path().string();
-  if (::lstat(path.c_str(), &found) != 0 || ::stat(above.empty() ? "." : above.c_str(), &folder) != 0) return {};
-  constexpr mode_t kForAll = S_ISVTX | S_IWOTH;
-  const bool is_own = found.st_uid == ::geteuid() || found.st_uid == folder.st_uid;
-  if ((folder.st_mode & kForAll) != kForAll || is_own) return {};
-  return usage_error(
-      fmt::format("cannot write {}: it is another user's, in a folder that all may write; choose another "
-                  "name",
-                  printable(path)));
+  const bool is_among_all =
+      ::stat(above.empty() ? "." : above.c_str(), &folder) == 0 && (folder.st_mode & S_IWOTH) != 0;
+  if (is_among_all) return open_among_all(path, folder, kFlags);
+  return Fd(::open(path.c_str(), kFlags | O_CREAT, 0666));
 }
 
 }  // namespace
@@ -190,8 +200,7 @@ Result<Fd> open_log(const RunSpec& spec, int64_t job) {
     REMUDA_TRY(make_folder(spec.logs));
     return pool::open_pool_log(spec.logs, job);
   }
-  REMUDA_TRY(check_own(path));
-  Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
+  REMUDA_ASSIGN(Fd log, open_named_log(path));
   if (!log && errno == ENXIO) return usage_error(fmt::format("{} is a pipe that nobody reads", printable(path)));
   if (!log) return usage_error(fmt::format("cannot write {}: {}", printable(path), errno_text(errno)));
   ::fcntl(log.get(), F_SETFL, O_WRONLY | O_APPEND);

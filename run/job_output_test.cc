@@ -57,10 +57,13 @@ TEST_F(JobOutputTest, IsNoLogThatAnotherUserHasPutInAFolderOfAll) {
   ASSERT_EQ(::lchown(link.job.log.c_str(), kStranger, kStranger), 0);
   ASSERT_TRUE(Fd(::open(file.job.log.c_str(), O_WRONLY | O_CREAT, 0666)));
   ASSERT_EQ(::chown(file.job.log.c_str(), kStranger, kStranger), 0);
-  for (const RunSpec& spec : {link, file}) {
-    const auto log = open_log(spec, 1);
-    ASSERT_FALSE(log);
-    EXPECT_NE(log.error().message.find("it is another user's, in a folder that all may write"), std::string::npos);
+  for (const mode_t mode : {01777, 0777}) {
+    ASSERT_EQ(::chmod(folder.c_str(), mode), 0);
+    for (const RunSpec& spec : {link, file}) {
+      const auto log = open_log(spec, 1);
+      ASSERT_FALSE(log);
+      EXPECT_NE(log.error().message.find(", in a folder that all may write"), std::string::npos);
+    }
   }
   EXPECT_NE(::access(aim.c_str(), F_OK), 0);
   EXPECT_TRUE(open_log(own, 1));

@@ -64,8 +64,12 @@ Json inventory_at(const Inventory& inventory, double time_s) {
   const Sample* sample = sample_at(inventory, time_s);
   if (sample) bare.time_s = sample->time_s;
   Json json = to_json(bare);
-  for (size_t i = 0; sample && i < sample->devices.size(); ++i)
-    json["devices"][i]["status"].update(fields::write(sample->devices[i]));
+  for (size_t i = 0; sample && i < sample->devices.size(); ++i) {
+    Json& status = json["devices"][i]["status"];
+    if (status.is_object())
+      status.erase("processes");  // of the beginning: who uses it now is not known unless the sample says so
+    status.update(fields::write(sample->devices[i]));
+  }
   return json;
 }
 
@@ -89,8 +93,8 @@ Json users_of(const Json& machine) {
   const std::vector<place::Held> held = place::held_by_processes(inventory);
   for (const place::Held& one : held) add(one.device, one.holder, one.since_s.value_or(0));
   for (const Device& device : inventory.devices)
-    if (device.kind != DeviceKind::cpu && std::ranges::find(held, device.id, &place::Held::device) == held.end() &&
-        is_in_use(device))
+    if (device.kind != DeviceKind::cpu && !device.partitioned.value_or(false) &&
+        std::ranges::find(held, device.id, &place::Held::device) == held.end() && is_in_use(device))
       add(device.id, "somebody", 0);
   return users;
 }

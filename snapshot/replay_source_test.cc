@@ -100,6 +100,14 @@ TEST(SnapshotReplay, ADeviceInUseIsNotFree) {
   for (const View& view : seen.hosts[0].devices) states.push_back(view.state);
   EXPECT_THAT(states, testing::ElementsAre(State::foreign, State::foreign, State::free, State::foreign, State::free));
   EXPECT_THAT(seen.hosts[0].devices[3].holders, testing::ElementsAre("ana (process 7)"));
+  json["samples"] = {{{"time_s", 1010}, {"devices", Json::array()}}};
+  for (int i = 0; i < 5; ++i) json["samples"][0]["devices"].push_back({{"busy", 0.0}, {"memory_used_bytes", 0}});
+  recordings.clear();
+  recordings.push_back(parse_recording(to_line(json), "test").value());
+  ReplaySource later(std::move(recordings), clock, {});
+  clock.time_s += 1e6;
+  EXPECT_EQ(seen_in(later.snapshot().value()).value().hosts[0].devices[3].state, State::free)
+      << "who used it at the beginning may have gone";
 }
 
 TEST(SnapshotReplay, HistoryKnowsNothingOfWhatIsToCome) {

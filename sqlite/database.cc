@@ -35,8 +35,7 @@ bool may_pass(int code) {
   return std::ranges::find(kMayPass, code & 0xff) != kMayPass.end();
 }
 
-std::string sentence(const std::string& path, const std::string& if_damaged, sqlite3* handle,
-                     std::chrono::milliseconds patience) {
+std::string sentence(const std::string& path, const std::string& if_damaged, sqlite3* handle) {
   switch (sqlite3_extended_errcode(handle) & 0xff) {
     case SQLITE_FULL:
       return fmt::format("cannot write {}: the disk is full; nothing was changed", path);
@@ -48,8 +47,7 @@ std::string sentence(const std::string& path, const std::string& if_damaged, sql
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-      return fmt::format("{} is busy: other processes kept it for {:g} seconds", path,
-                         std::chrono::duration<double>(patience).count());
+      return fmt::format("{} is busy: other processes keep it", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fmt::format("{} is damaged ({}); {}", path, sqlite3_errmsg(handle), if_damaged);
@@ -180,7 +178,7 @@ Error Database::error() const {
   const int code = sqlite3_errcode(handle_.get()) & 0xff;
   failure_may_pass_ = failure_may_pass_ || may_pass(code);
   was_busy_ = was_busy_ || code == SQLITE_BUSY || code == SQLITE_LOCKED;
-  return {ErrorKind::failed, sentence(path_, if_damaged_, handle_.get(), waits_.patience), -1};
+  return {ErrorKind::failed, sentence(path_, if_damaged_, handle_.get()), -1};
 }
 
 void Database::abandon() { [[maybe_unused]] const sqlite3* left_open = handle_.release(); }

@@ -27,7 +27,9 @@ class PolicyProgram : public JobTest {
 };
 
 TEST_F(PolicyProgram, IsCheckedAndShown) {
-  EXPECT_EQ(ask({"policy", "show"}).out, "This pool has no policy: everybody may have everything\n");
+  EXPECT_EQ(
+      ask({"policy", "show"}).out,
+      "This pool has no policy: everybody may have everything; under an agent, only root gives priorities above 0\n");
   write_policy("[[limit]]\ndevices = 2\n[[reservation]]\ndevices = [\"gpu:99\"]\nusers = [\"ada\"]\n");
   EXPECT_THAT(
       ask({"policy", "check"}).out,
@@ -35,6 +37,8 @@ TEST_F(PolicyProgram, IsCheckedAndShown) {
   EXPECT_THAT(ask({"policy", "check"}).out,
               HasSubstr(path() + ":3: this machine has no user 'ada'; nobody has the rule"));
   EXPECT_THAT(ask({"policy", "show"}).out, HasSubstr(path() + ":2: everybody may have 2 devices at once\n"));
+  write_policy("[idle]\nwarn_after = \"30m\"\nexempt_groups = [\"no-such\"]\n");
+  EXPECT_THAT(ask({"policy", "check"}).out, HasSubstr(path() + ":1: this machine has no group 'no-such'"));
   write_policy("[[limit]]\ndevices = true\n");
   const Finished wrong = ask({"policy", "check"});
   EXPECT_EQ(wrong.exit.status, 2);

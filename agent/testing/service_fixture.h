@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <map>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -73,7 +74,8 @@ class ServiceTest : public testing::Test {
   }
   std::optional<wire::Answer> ask(const Caller& caller, wire::Request request) {
     if (request.id.empty()) request.id = "r" + std::to_string(++requests_);
-    const auto reply = service_->answer(caller, {"ada", {}}, request, now_s_);
+    const double asked_s = asked_s_.try_emplace(request.id, now_s_).first->second;
+    const auto reply = service_->answer(caller, {"ada", {}}, request, now_s_, asked_s);
     return reply ? std::optional(reply->answer) : std::nullopt;
   }
   std::optional<wire::Answer> apply(const Caller& caller, pool::Operation operation, const std::string& id = "") {
@@ -104,8 +106,9 @@ class ServiceTest : public testing::Test {
   std::optional<Service> service_;
   double now_s_ = kNow_s;
   int requests_ = 0;
-  std::vector<int64_t> revived_;  ///< jobs whose keepers were to be started
-  bool starts_ = false;           ///< otherwise nothing can be started for them
+  std::map<std::string, double> asked_s_;  ///< when a request came first
+  std::vector<int64_t> revived_;           ///< jobs whose keepers were to be started
+  bool starts_ = false;                    ///< otherwise nothing can be started for them
 };
 
 }  // namespace remuda::agent

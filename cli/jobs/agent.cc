@@ -30,7 +30,7 @@ constexpr const char* kAgentFooter =
     "the\n"
     "foreground until SIGTERM. Jobs go on when it ends, and the next one finds them; those that wait in the "
     "background\n"
-    "(run -d) it starts again as their users where their processes were lost, as by a restart of the machine.\n\n"
+    "(run -d) wait without a process, and it starts them as their users when their turn has come.\n\n"
     "With --spot it asks the cloud every five seconds. When that says that it takes the machine away, no device is\n"
     "granted any more, and jobs are told to end as for preemption: their signal, their grace time. Until it says "
     "so.\n\n"

@@ -97,7 +97,7 @@ void add_history(Program& program) {
   command.add_flag("--json", flags->json, "Print as JSON, each job as `remuda show --json` does");
   add_machine_options(command, flags->machine);
   command.footer(
-      "The last to end comes first. The pool remembers the last 10000 jobs that ended.\n\n"
+      "The last to end comes first. The pool remembers the last 10000 jobs of each user that ended.\n\n"
       "Examples:\n"
       "  remuda history                               the last 20\n"
       "  remuda history --user alice --state failed   what went wrong\n"

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -27,16 +28,19 @@ constexpr std::array<std::string_view, 6> kOfOneCall{"help", "machine", "detach"
 
 std::string path_of_line(const std::string& folder, int64_t job) { return fmt::format("{}/{}.json", folder, job); }
 
-/// Keeps as many lines as a pool keeps jobs, and some more.
+/// Keeps the lines of as many jobs as a pool remembers of one user, and some more: those of the newest. Jobs of others
+/// count in the numbers, and do not here.
 void remove_old_lines(const std::string& folder, int64_t newest) {
-  constexpr int64_t kKept = 20'000, kSometimes = 256;
+  constexpr size_t kKept = 20'000;
+  constexpr int64_t kSometimes = 256;
   if (newest % kSometimes != 0) return;
+  std::map<int64_t, std::vector<fs::path>> files;  // by job
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const auto job = parse_number<int64_t>(split(entry->path().filename().string(), '.').front());
-    std::error_code ignored;
-    if (job && *job <= newest - kKept) fs::remove(entry->path(), ignored);
-  }
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (const auto job = parse_number<int64_t>(split(entry->path().filename().string(), '.').front()))
+      files[*job].push_back(entry->path());
+  for (; files.size() > kKept; files.erase(files.begin()))
+    for (const fs::path& file : files.begin()->second) fs::remove(file, error);
 }
 
 std::string text_of(const KeptLine& line) {

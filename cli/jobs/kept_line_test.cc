@@ -37,7 +37,9 @@ class KeptLines : public testing::Test {
     job.command = std::move(command);
     return job;
   }
-  static void keep(const KeptLine& line) { EXPECT_TRUE(keeper_of(line, "/pool", false)({.job = 7})); }
+  static void keep(const KeptLine& line, int64_t job = 7) {
+    EXPECT_TRUE(keeper_of(line, "/pool", false)({.job = job}));
+  }
 
   ScratchFolder state_;
 };
@@ -50,6 +52,13 @@ TEST_F(KeptLines, HaveTheFlagsOfTheJobAndNotThoseOfTheCall) {
   EXPECT_EQ(kept.flag("after"), "3,4");
   EXPECT_EQ(kept.flag("each"), std::nullopt);
   EXPECT_THAT(line({"true"}).flags, IsEmpty());
+}
+
+TEST_F(KeptLines, StayHoweverManyJobsOthersHave) {
+  const KeptLine kept = line({"true"});
+  keep(kept);
+  keep(kept, 256 * 1000);
+  EXPECT_EQ(read_kept_line("/pool", job({"true"})).value(), kept);
 }
 
 TEST_F(KeptLines, ComeBackAsTheyWere) {

@@ -25,7 +25,8 @@ class ActingAs {
     groups_.resize(static_cast<size_t>(std::max(0, ::getgroups(static_cast<int>(groups_.size()), groups_.data()))));
     const passwd* user = ::getpwuid(static_cast<uid_t>(uid));
     const gid_t gid = user ? user->pw_gid : static_cast<gid_t>(uid);
-    acts_ = ::setgroups(1, &gid) == 0 && ::setegid(gid) == 0 && ::seteuid(static_cast<uid_t>(uid)) == 0;
+    const bool has_groups = user ? ::initgroups(user->pw_name, gid) == 0 : ::setgroups(1, &gid) == 0;
+    acts_ = has_groups && ::setegid(gid) == 0 && ::seteuid(static_cast<uid_t>(uid)) == 0;
   }
   ActingAs(const ActingAs&) = delete;
   ~ActingAs() {

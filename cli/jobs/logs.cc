@@ -52,10 +52,11 @@ Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
     if (job.state != pool::JobState::ended || job.started_s == 0) return std::nullopt;
     return failed(fmt::format("the log of job {}, {}, is not there any more", name_of(job), printable(job.log)));
   }
-  if (is_anothers && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
+  const bool is_root = ::geteuid() == 0;
+  if (is_anothers && !is_root && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
     return usage_error(
         fmt::format("the log of job {} may be read by {} only, whose job it is", name_of(job), job.user));
-  auto reader = is_anothers && ::geteuid() == 0 ? LogReader::open_as(job.uid, job.log) : LogReader::open(job.log);
+  auto reader = is_anothers && is_root ? LogReader::open_as(job.uid, job.log) : LogReader::open(job.log);
   if (!reader) return tl::unexpected(std::move(reader.error()));
   return std::optional(std::move(*reader));
 }

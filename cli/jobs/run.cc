@@ -103,7 +103,10 @@ Result<int> try_only(const run::RunSpec& asked, const MachineFlags& machine) {
                                                    .may_have_daemons = caretaker.pool().may_have_daemons()});
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     print_fitted(explanation_text(*placement));
-    if (machine.file.empty()) fmt::print("Isolation: {}\n", confine::try_confinement().sentence());
+    if (machine.file.empty())
+      fmt::print("Isolation: {}\n", caretaker.pool().is_served()
+                                        ? "by the agent of this machine, for each job as it starts"
+                                        : confine::try_confinement().sentence());
     return 0;
   }
   const place::Refusal& refusal = std::get<place::Refusal>(answer);

@@ -182,7 +182,7 @@ void add_show(Program& program) {
                    "Print as JSON: the record of the pool, with \"stage\", \"exit\" and \"ran_s\"");
   add_machine_options(command, flags->machine);
   command.footer(
-      "The pool remembers the last 10000 jobs that ended. `remuda why JOB` says what one waits for.\n\n"
+      "The pool remembers the last 10000 jobs of each user that ended. `remuda why JOB` says what one waits for.\n\n"
       "Examples:\n"
       "  remuda show 12         times, devices, how it ended\n"
       "  remuda show --json 12  the same for programs\n");

@@ -63,7 +63,8 @@ std::string WaitingReasons::text(const pool::Job& job, const pool::Job* before) 
   if (!free.is_known) return "no such devices now";
   // It is not their number: a reservation, models that differ, a driver that does not answer. The scheduler has written
   // which.
-  const bool is_other_cause = free.count_unlike >= job.request.count || !layout_.inventory().unseen().empty();
+  const bool is_unseen = free.count_unlike == 0 && !layout_.inventory().unseen().empty();
+  const bool is_other_cause = free.count_unlike >= job.request.count || is_unseen;
   if (is_other_cause && !before && !job.why.empty()) return job.why;
   std::string text = fmt::format("{} wanted, {} free{}", job.request.count, free.count,
                                  free.count_unlike > free.count ? " of one model" : "");
