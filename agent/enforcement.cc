@@ -88,6 +88,7 @@ Result<void> Enforcement::set_guard() {
   if (!is_guarded_by(wanted_)) {
     if (in_force_ == wanted_) return {};
     guard_.reset();
+    refused_.clear();
     REMUDA_ASSIGN(const bool was_there, DeviceGuard::remove(options_.root, options_.name));
     in_force_ = wanted_;
     if (was_there) options_.say("device files are not guarded any more");
@@ -96,6 +97,7 @@ Result<void> Enforcement::set_guard() {
   const GuardMode mode = wanted_ == Enforce::everyone ? GuardMode::refuse : GuardMode::report;
   REMUDA_ASSIGN(DeviceGuard guard, DeviceGuard::attach(options_.root, options_.name, mode));
   guard_ = std::make_unique<DeviceGuard>(std::move(guard));
+  refused_.clear();  // of another mode
   go_on();
   in_force_ = wanted_;
   look_at_exempt();

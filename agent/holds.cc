@@ -175,7 +175,7 @@ void Holds::see(const pool::Job& job, double now_s) {
 void Holds::say(int64_t job, pool::Operation word, double now_s) {
   const auto found = holds_.find(job);
   if (found == holds_.end()) return;
-  if (!found->second.word) found->second.word_at_s = now_s;
+  if (!found->second.word) found->second.said_at_s = found->second.word_at_s = now_s;
   found->second.word = std::move(word);
   next_s_ = 0;
 }
@@ -219,13 +219,12 @@ void Holds::rest(int64_t job) {
   leave_cgroup(hold);
   hold.runs = hold.is_asked = false;
   attend(job, hold);
-  hold.kill_at_s = hold.killed_since_s = hold.limit_at_s = kNever_s;
-  hold.again_s = hold.seen_s = 0;
+  hold.kill_at_s = hold.killed_since_s = hold.limit_at_s = hold.over_s = kNever_s;
+  hold.again_s = hold.seen_s = hold.postponed_s = 0;
   hold.kill_why.clear();
   hold.word.reset();
   hold.seen.clear();
   hold.looked_s = -kNever_s;
-  hold.over_s = kNever_s;
 }
 
 void Holds::forget(int64_t job) {
@@ -268,7 +267,7 @@ pool::Operation Holds::with_facts(pool::Operation word, const Hold& hold, double
   if (!end) return word;
   const confine::MemoryUse use = confine::memory_use(hold.cgroup, hold.further);
   end->ending.memory_peak_bytes = use.peak_bytes;
-  const bool ended_unseen = hold.seen_s > 0 && (hold.word ? hold.word_at_s : now_s) <= hold.told_until_s;
+  const bool ended_unseen = hold.seen_s > 0 && (hold.word ? hold.said_at_s : now_s) <= hold.told_until_s;
   end->ending.ended_s = ended_unseen ? std::max(end->ending.ended_s, hold.seen_s) : 0;
   const std::string kills = confine::kills_text(use, hold.memory_bytes);
   if (!kills.empty()) end->ending.why += "; " + kills;
@@ -368,6 +367,7 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
 void Holds::postpone(double seconds) {
   for (const int64_t job : attended_) {
     Hold& hold = holds_.at(job);
+    if (!hold.word && hold.kill_at_s == kNever_s) continue;
     const double by_s = std::min(seconds, kMostPostponed_s - hold.postponed_s);
     for (double* time_s : {&hold.postponed_s, &hold.kill_at_s, &hold.word_at_s}) *time_s += by_s;
   }
@@ -386,6 +386,7 @@ std::vector<pool::Operation> Holds::step(double now_s) {
     auto operation = now_s < hold.again_s ? std::nullopt : step_one(stepped_, hold, now_s);
     if (operation) {
       operations.push_back(std::move(*operation));
+      hold.word_at_s = now_s;  // whoever said it waits until it is written
       hold.again_s = now_s + kLook_s;
     }
     if (now_s < hold.again_s) next_s_ = std::min(next_s_, hold.again_s);

@@ -92,7 +92,7 @@ class Holds {
     double over_s = kNever_s;              ///< since when it is to end: its keeper is gone, or has said so
     std::vector<confine::DeviceNode> nodes;
     std::optional<pool::Operation> word;
-    double word_at_s = 0;
+    double said_at_s = 0, word_at_s = 0;  ///< when it came, and when it came or was given last
     double kill_at_s = kNever_s;
     double postponed_s = 0;            ///< by how much in all
     double killed_since_s = kNever_s;  ///< when the first of its processes was

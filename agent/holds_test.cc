@@ -307,13 +307,12 @@ TEST_F(HoldsTest, NobodyIsEndedForADelayOfTheAgents) {
   process::ChildProcess child = process::family();
   pool::Job job = running(1, id_of(child));
   begin(job);
-  job.cancelled = true;
-  job.grace_s = 10;
+  job.cancelled = true, job.grace_s = 10;
   holds_.see(job, 0);
   holds_.postpone(14);
   EXPECT_THAT(holds_.step(20), IsEmpty());
   EXPECT_TRUE(is_alive(job.keeper)) << "it may have said that it has ended, while nobody listened";
-  for (int i = 0; i < 1000; ++i) holds_.postpone(1);
+  for (int i = 0; i < 1000; ++i) holds_.postpone(1);  // more than a minute in all
   EXPECT_THAT(holds_.step(70), IsEmpty());
   EXPECT_TRUE(is_alive(job.keeper));
   EXPECT_THAT(holds_.step(80), IsEmpty());
@@ -321,11 +320,34 @@ TEST_F(HoldsTest, NobodyIsEndedForADelayOfTheAgents) {
   EXPECT_FALSE(is_alive(job.keeper)) << "a minute in all";
 }
 
+TEST_F(HoldsTest, DelaysThatDelayNobodyAreNotCounted) {
+  process::ChildProcess child = process::family();
+  pool::Job job = running(1, id_of(child));
+  begin(job);
+  for (int i = 0; i < 1000; ++i) holds_.postpone(1);
+  job.cancelled = true, job.grace_s = 10;
+  holds_.see(job, 0);
+  holds_.postpone(14);
+  EXPECT_THAT(holds_.step(20), IsEmpty());
+  EXPECT_TRUE(is_alive(job.keeper));
+}
+
+TEST_F(HoldsTest, AKeeperWaitsUntilItsWordIsWritten) {
+  auto child = process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+  const pool::Job job = running(1, id_of(*child));
+  begin(job);
+  holds_.say(1, pool::End{.job = 1, .ending = {.exit_status = 7}}, 0);
+  int given = 0;
+  for (double now_s = 0; now_s < 30; now_s += 0.5, ::usleep(2000)) given += int(!holds_.step(now_s).empty());
+  EXPECT_GT(given, 20);
+  EXPECT_TRUE(holds_.has_word(1, 30));
+  EXPECT_TRUE(is_alive(job.keeper));
+}
+
 TEST_F(HoldsTest, NoProcessOfAnotherUserComesIntoAJobWithItsKeeper) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   auto child =
       process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", "setpriv --reuid 61003 sleep 1000 & sleep 1000 & wait"}});
-  ASSERT_TRUE(child);
   const auto is_up = [&] {
     const auto all = process::all_descendants(child->pid());
     return all.size() == 2 && std::ranges::count(all, 61003, [](const process::ProcessId& one) {

@@ -81,7 +81,8 @@ void Service::step(double now_s) {
   revive(now_s);
   write_again(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
-  if (words.empty()) return;
+  if (words.empty() || now_s < busy_until_s_) return;  // given again
+  pool_.forget_failure();
   const pool::Circumstances at{.inventory = view_.inventory(),
                                .policy = view_.policy(),
                                .uid = 0,
@@ -102,7 +103,7 @@ void Service::step(double now_s) {
     }
     return {};
   });
-  if (!changed) return;  // given again
+  if (!changed) return give_again({}, now_s);
   is_due_ = is_due_ || has_waiting();
   follow_up(now_s);
 }
@@ -176,37 +177,18 @@ std::vector<confine::DeviceNode> Service::nodes_of_job(int64_t job) const {
   return nodes_of(view_.inventory(), devices_of(job));
 }
 
-void Service::end(int64_t job, const std::string& why, double now_s) {
-  write(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, now_s);
-}
-
-/// In the name of the agent. What the database does not take now it is given again.
-void Service::write(const pool::Operation& word, double now_s) {
-  pool_.forget_failure();
-  const bool is_written = change(word, now_s).has_value();
-  note_busy(now_s);
-  if (!is_written && pool_.may_try_again()) unwritten_.push_back(word);
-}
-
-void Service::write_again(double now_s) {
-  if (now_s < busy_until_s_) return;
-  for (const pool::Operation& word : std::exchange(unwritten_, {})) write(word, now_s);
-}
-
-void Service::note_busy(double now_s) {
-  if (pool_.was_busy()) busy_until_s_ = now_s + kBusyPause_s;
-}
-
 /// Devices are not held for a job whose process cannot be started.
 void Service::revive(double now_s) {
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
-  const std::vector<int64_t> failed = revival_.take_failed();
-  if (failed.empty()) return;
+  std::ranges::copy(revival_.take_failed(), std::back_inserter(without_keeper_));
+  if (without_keeper_.empty() || now_s < busy_until_s_) return;
+  pool_.forget_failure();
   const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    for (const int64_t job : failed) fail_keeper(state, job, view_.last_policy(), wall_s());
+    for (const int64_t job : without_keeper_) fail_keeper(state, job, view_.last_policy(), wall_s());
     return {};
   });
-  if (!changed) return;
+  if (!changed) return give_again({}, now_s);
+  without_keeper_.clear();
   is_due_ = is_due_ || has_waiting();
   follow_up(now_s);
 }
@@ -214,7 +196,7 @@ void Service::revive(double now_s) {
 /// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
 void Service::begin(const pool::Job& job, double now_s) {
   if (const int64_t other = holds_->job_of(job.keeper); other != 0) return end(job.id, part_of_job(other), now_s);
-  if (is_alive(job.keeper) && !process::sole_user_of(job.keeper.pid))
+  if (is_alive(job.keeper) && !process::sole_user_of(job.keeper.pid) && is_alive(job.keeper))
     return end(job.id, "the process that keeps it has become one with more rights than its user's", now_s);
   std::optional<confine::Withheld> withheld;
   if (view_.is_live() && enforcement_.filters_jobs()) withheld = withheld_from(job.id);
@@ -225,14 +207,13 @@ void Service::begin(const pool::Job& job, double now_s) {
   std::vector<pool::Operation> words = begin_daemons(job, now_s);
   words.emplace_back(made);
   const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
+  pool_.forget_failure();
   const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
     for (const pool::Operation& word : words) REMUDA_TRY(pool::apply(state, word, at));
     return {};
   });
-  if (recorded)
-    std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
-  else
-    std::ranges::move(words, std::back_inserter(unwritten_));
+  if (!recorded) return give_again(words, now_s);
+  std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
 }
 
 std::optional<int64_t> Service::known_request(const Caller& caller, const wire::Request& request) const {
@@ -374,7 +355,7 @@ std::optional<Service::Reply> Service::answer(const Caller& caller, const policy
   pool_.forget_failure();
   auto said = reply(caller, user, request, now_s);
   if (!said && may_wait && pool_.was_busy()) {
-    note_busy(now_s);
+    busy_until_s_ = now_s + kBusyPause_s;
     return std::nullopt;
   }
   if (said && request.operation && is_of_keeper(*request.operation) &&

@@ -131,7 +131,7 @@ class Service {
   void end(int64_t job, const std::string& why, double now_s);
   void write(const pool::Operation& word, double now_s);
   void write_again(double now_s);
-  void note_busy(double now_s);
+  void give_again(const std::vector<pool::Operation>& words, double now_s);
   void revive(double now_s);
   Result<void> find_lost();
   void enforce();
@@ -158,6 +158,7 @@ class Service {
   double begins_at_s_ = kNever_s;           ///< when the next job may begin, on the wall clock
   double busy_until_s_ = 0;                 ///< other processes keep the database: not asked before then
   std::vector<pool::Operation> unwritten_;  ///< of the agent itself, for the same reason
+  std::vector<int64_t> without_keeper_;     ///< jobs whose processes could not be started: not written yet
   bool is_reading_ = false;                 ///< one is under way
   bool is_due_ = false;                     ///< jobs may start once the machine was read again
   bool is_blind_ = false;                   ///< the last reading failed: nothing is started

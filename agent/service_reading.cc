@@ -39,7 +39,7 @@ double Service::next_s(double now_s) const {
   double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
-  if (!unwritten_.empty()) next_s = std::min(next_s, std::max(now_s, busy_until_s_));
+  if (!unwritten_.empty() || !without_keeper_.empty()) next_s = std::min(next_s, std::max(now_s, busy_until_s_));
   next_s = std::min({next_s, next_policy_s(), enforcement_.next_s(), heartbeat_.next_s(), revival_.next_s(),
                      handover_.next_s(now_s), daemons_.next_s(), partitions_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;

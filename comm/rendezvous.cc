@@ -1,6 +1,7 @@
 #include "comm/rendezvous.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
@@ -22,6 +23,14 @@ Terms terms_of(const ConnectOptions& options) {
   terms.push_back({"encryption", name_of(options.encryption)});
   terms.push_back({"streams", std::to_string(options.streams)});
   return terms;
+}
+
+/// Not a name, and not that of all addresses of a machine: what these are shows when somebody is connected.
+bool is_one_address(const std::string& address) {
+  in6_addr any{};
+  const bool is_number =
+      ::inet_pton(AF_INET, address.c_str(), &any) == 1 || ::inet_pton(AF_INET6, address.c_str(), &any) == 1;
+  return is_number && address != "0.0.0.0" && address != "::";
 }
 
 class Rendezvous {
@@ -179,7 +188,8 @@ Result<std::vector<Contact>> Rendezvous::gather_contacts() {
 }
 
 Result<Mesh> Rendezvous::lead(Fd listener) {
-  REMUDA_TRY(check_secret(self_.secret, local_endpoint(listener.get()), self_.rank));  // nobody could come
+  if (const Endpoint here = local_endpoint(listener.get()); is_one_address(here.address))
+    REMUDA_TRY(check_secret(self_.secret, here, self_.rank));
   Acceptor acceptor(std::move(listener), self_);
   REMUDA_TRY(accept_rest(acceptor, control_));
   REMUDA_ASSIGN(const std::vector<Contact> contacts, gather_contacts());
@@ -191,6 +201,7 @@ Result<Mesh> Rendezvous::lead(Fd listener) {
 }
 
 Result<Mesh> Rendezvous::follow(Fd listener) {
+  if (is_one_address(master_.address)) REMUDA_TRY(check_secret(self_.secret, master_, self_.rank));
   const int leader = mesh_.leader();
   const Contact mine = contact_of(local_endpoint(listener.get()));
   Acceptor acceptor(std::move(listener), self_);

@@ -143,11 +143,13 @@ bool bars(const policy::Reservation& reservation, const Job& job, const Policy& 
 }  // namespace
 
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
-  if (job.array == 0) REMUDA_TRY(check_priority(job, job.priority, policy));  // else its array's, which somebody gave
   REMUDA_TRY(check_devices(job, policy));
   REMUDA_TRY(check_waiting(state, job, policy));
   REMUDA_TRY(check_host(job, policy, kCores));
   REMUDA_TRY(check_host(job, policy, kMemory));
+  const Job* const array = job.array == 0 ? nullptr : state.find(job.array);
+  const bool has_its_priority = array && array->request == job.request;  // which somebody gave who may
+  if (!has_its_priority) REMUDA_TRY(check_priority(job, job.priority, policy));
   return check_time_limit(job, policy);
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -187,8 +190,7 @@ Result<std::vector<Job>> Store::ended(int at_most, int64_t below) {
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
     if (!found) return jobs;
-    REMUDA_ASSIGN(Job job, decode(query.integer(0), query.text(1)));
-    jobs.push_back(std::move(job));
+    if (auto job = decode(query.integer(0), query.text(1))) jobs.push_back(std::move(*job));  // the others can be read
   }
 }
 
@@ -280,10 +282,21 @@ Result<void> Store::write_usage(const PoolState& before, const PoolState& after)
 
 /// Replaces all that the table has: a few rows, which change when a job ends.
 Result<void> Store::write_spent(const PoolState& before, const PoolState& after) {
-  if (before.spent == after.spent) return {};
-  REMUDA_TRY(database_->execute("DELETE FROM spent"));
-  REMUDA_ASSIGN(sqlite::Statement add, database_->prepare("INSERT INTO spent (user, day, device_s) VALUES (?, ?, ?)"));
-  for (const Spent& spent : after.spent) {
+  const auto order = [](const Spent& one, const Spent& other) {
+    return std::tie(one.user, one.day, one.device_s) < std::tie(other.user, other.day, other.device_s);
+  };
+  std::vector<Spent> gone, come;  // a row that differs is in both
+  std::ranges::set_difference(before.spent, after.spent, std::back_inserter(gone), order);
+  std::ranges::set_difference(after.spent, before.spent, std::back_inserter(come), order);
+  for (const Spent& spent : gone) {
+    REMUDA_ASSIGN(sqlite::Statement remove, database_->prepare("DELETE FROM spent WHERE user = ? AND day = ?"));
+    remove.bind(1, std::string_view(spent.user));
+    remove.bind(2, spent.day);
+    REMUDA_TRY(remove.run());
+  }
+  for (const Spent& spent : come) {
+    REMUDA_ASSIGN(sqlite::Statement add,
+                  database_->prepare("INSERT INTO spent (user, day, device_s) VALUES (?, ?, ?)"));
     add.bind(1, std::string_view(spent.user));
     add.bind(2, spent.day);
     add.bind(3, spent.device_s);

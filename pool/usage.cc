@@ -57,7 +57,7 @@ void add_spent(PoolState& state, const std::string& user, int64_t day, double se
 
 /// By their number, as a clock that is wrong for a moment makes all days old.
 void forget_old_days(PoolState& state, const std::string& user) {
-  constexpr ptrdiff_t kKept = 32;
+  constexpr ptrdiff_t kKept = 14;
   const auto days = std::ranges::equal_range(state.spent, user, {}, &Spent::user);
   if (std::ssize(days) > kKept) state.spent.erase(days.begin(), days.end() - kKept);
 }

@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <map>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -28,19 +29,19 @@ constexpr std::array<std::string_view, 6> kOfOneCall{"help", "machine", "detach"
 
 std::string path_of_line(const std::string& folder, int64_t job) { return fmt::format("{}/{}.json", folder, job); }
 
-/// Keeps the lines of as many jobs as a pool remembers of one user, and some more: those of the newest. Jobs of others
-/// count in the numbers, and do not here.
+/// Keeps the files of as many jobs as a pool remembers of one user, and some more: the newest. By their times, as jobs
+/// of others count in the numbers, and a new pool begins again with 1.
 void remove_old_lines(const std::string& folder, int64_t newest) {
-  constexpr size_t kKept = 20'000;
+  constexpr size_t kKept = 2 * 20'000;
   constexpr int64_t kSometimes = 256;
   if (newest % kSometimes != 0) return;
-  std::map<int64_t, std::vector<fs::path>> files;  // by job
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (const auto job = parse_number<int64_t>(split(entry->path().filename().string(), '.').front()))
-      files[*job].push_back(entry->path());
-  for (; files.size() > kKept; files.erase(files.begin()))
-    for (const fs::path& file : files.begin()->second) fs::remove(file, error);
+    if (parse_number<int64_t>(split(entry->path().filename().string(), '.').front()))
+      files.emplace_back(entry->last_write_time(error), entry->path());
+  std::ranges::sort(files, std::greater());
+  for (size_t i = kKept; i < files.size(); ++i) fs::remove(files[i].second, error);
 }
 
 std::string text_of(const KeptLine& line) {
