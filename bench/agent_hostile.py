@@ -28,7 +28,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
-from agent_client import Agent, Connection, eventually, has_own_mounts, name_users  # noqa: E402
+from agent_client import Agent, Connection, has_own_mounts, name_users  # noqa: E402
 from agent_floods import as_child, connect, garbage, halves, idle, leaves, names, no_wait, watched  # noqa: E402
 
 HOSTILE, HONEST = 61301, (61311, 61312)

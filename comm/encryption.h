@@ -29,8 +29,8 @@ constexpr double kLeastSecretBits = 128;
 /// digits, 4 if all are hexadecimal digits, else 6, as base64 has them.
 double secret_bits(std::string_view secret);
 
-/// Beyond loopback a secret can be guessed by whoever listens or asks for one signature: an error (usage) if it has fewer
-/// than kLeastSecretBits. To be called before `rank` signs anything for whoever is at `address`.
+/// Beyond loopback a secret can be guessed by whoever listens or asks for one signature: an error (usage) if it has
+/// fewer than kLeastSecretBits. To be called before `rank` signs anything for whoever is at `address`.
 Result<void> check_secret(std::string_view secret, const Endpoint& address, int rank);
 
 }  // namespace remuda::comm

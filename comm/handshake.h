@@ -76,8 +76,8 @@ struct Protection {
 /// Pure. The same at both ends.
 Protection protection_of(const std::string& secret, const Greeting& hello, const Greeting& challenge);
 
-/// The connector's side, over an open socket. Errors name `address`. Sends nothing beyond loopback where the secret could
-/// be guessed.
+/// The connector's side, over an open socket. Errors name `address`. Sends nothing beyond loopback where the secret
+/// could be guessed.
 Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address,
                                 double deadline_s);
 

@@ -340,7 +340,7 @@ struct Circumstances {
   const Result<Policy>& policy;  ///< where it is an error, nothing enters the queue
   int uid = 0;                   ///< who asks
   double now_s = 0;
-  std::string user = "";                ///< their name
+  std::string user;                     ///< their name
   const Policy* last_policy = nullptr;  ///< by which usage fades where `policy` is an error
 };
 /// Changes the state as the operation asks. Pure.
