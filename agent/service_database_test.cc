@@ -1,12 +1,10 @@
 // What a service does where its database is busy, or damaged.
-#include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include "agent/testing/service_fixture.h"
-#include "process/tree.h"
 
 namespace remuda::agent {
 namespace {
@@ -51,7 +49,6 @@ TEST_F(ServiceTest, WhereTheDatabaseIsBusyKeepersAreHeardAndTheirWordsWrittenLat
     EXPECT_FALSE(apply(keeper, word, "word")) << "it is heard, and answered once it is written";
     return {};
   });
-  process::send_signal(process::process_id(child.pid()).value(), SIGKILL);
   EXPECT_TRUE(ends(job));
   EXPECT_EQ(find(job)->exit_status, 7);
 }

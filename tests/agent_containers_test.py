@@ -52,7 +52,8 @@ def in_own_mounts():
 
 class ContainersTest(unittest.TestCase):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
+        # What podman leaves behind may write there for a moment still.
+        self.scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(self.scratch.cleanup)
         self.agent = Agent(REMUDA, MACHINE, self.scratch.name)
         self.home = self.agent.environment(ADA)["HOME"]
