@@ -122,6 +122,28 @@ TEST_F(EnforcementTest, UnderAuditAJobThatCannotBeLetRunsAndIsToldOfOnce) {
   EXPECT_THAT(said_, SizeIs(1));
 }
 
+TEST_F(EnforcementTest, ADeviceOfUnknownFilesClosesNoneThatAnotherManagerGivesOut) {
+  for (int index : {1, 2}) {
+    Device device;
+    device.id = "gpu:" + std::to_string(index);
+    device.kind = DeviceKind::gpu;
+    device.vendor = "NVIDIA";
+    device.index = index;
+    if (index == 1) device.minor = 0;
+    box_.devices.push_back(device);
+  }
+  policy::Policy policy;
+  policy.enforce = Enforce::audit;
+  const auto is_guarded = [&] {
+    const auto guard = confine::DeviceGuard::attach(tree_.root(), GuardedTree::kGuard, confine::GuardMode::report);
+    return guard && std::ranges::count(guard->rules(), confine::GuardRule{0, 195, 0}) > 0;
+  };
+  enforcement_->update(policy, box_);
+  EXPECT_TRUE(is_guarded()) << "it may be of the one whose files are not known";
+  enforcement_->update(policy, box_, {"gpu:1"});
+  EXPECT_FALSE(is_guarded());
+}
+
 TEST_F(EnforcementTest, EachRefusalIsSaidAlsoWhereTheyAreMany) {
   set(Enforce::audit);
   said_.clear();

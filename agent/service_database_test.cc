@@ -1,10 +1,13 @@
 // What a service does where its database is busy, or damaged.
+#include <algorithm>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "agent/testing/service_fixture.h"
+#include "pool/testing/faulty_vfs.h"
 
 namespace remuda::agent {
 namespace {
@@ -92,6 +95,26 @@ TEST_F(ServiceTest, ARecordThatCannotBeReadIsPutAside) {
   ASSERT_THAT(page->state.drains, SizeIs(1));
   EXPECT_THAT(page->state.drains[0].reason, HasSubstr("job 1, whose record cannot be read"));
   EXPECT_TRUE(std::filesystem::exists(pool_ + "/unread-1-2")) << "what an earlier pool has left is kept";
+}
+
+TEST_F(ServiceTest, AFullDiskIsTriedAgainAndNotWithoutAPause) {
+  service_.reset();
+  pool::install_faulty_vfs();
+  open();
+  process::ChildProcess child = process::family();
+  const int64_t job = submit(caller_for(child));
+  pool::set_on_file_call([](pool::FileCall call) { return call == pool::FileCall::write ? SQLITE_FULL : SQLITE_OK; });
+  EXPECT_FALSE(apply(caller_for(child), pool::End{.job = job}));
+  int rounds = 0;
+  for (const double end_s = now_s_ + 3; now_s_ < end_s; ++rounds) {
+    service_->step(now_s_);
+    now_s_ = std::max(now_s_ + 0.001, service_->next_s(now_s_));
+    ::usleep(1000);
+  }
+  EXPECT_LT(rounds, 300) << "some 20 ms apart, while the processes of the job end";
+  EXPECT_EQ(find(job)->state, pool::JobState::running);
+  pool::set_on_file_call({});
+  EXPECT_TRUE(ends(job));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Clocks: how long jobs have run where the wall clock is set meanwhile. The times of a pool are those of the wall
 // clock, as people read them; each running job notes by how much that was ahead of the clock that runs since the
 // machine has started, and nobody sets. Once that has changed, the times of all that runs move with it: what is counted
-// from them, charges and limits, is time that has passed. Pure.
+// from them, charges and limits, is time that has passed. Pure, but for
+// Clocks::now().
 #pragma once
 
 #include <string>

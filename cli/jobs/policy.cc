@@ -43,18 +43,18 @@ std::string missing_devices(const policy::Policy& policy, const Inventory& inven
 /// Most often typing errors, and then a rule that was to let somebody lets nobody.
 std::string unknown_names(const policy::Policy& policy) {
   std::string text;
-  const auto look_at = [&](const policy::Who& who, const std::string& where) {
+  const auto look_at = [&](const policy::Who& who) {
     const auto add = [&](const char* kind, const std::string& name) {
-      text += fmt::format("{}: this machine has no {} '{}'; nobody has the rule by that name\n", where, kind, name);
+      text += fmt::format("{}: this machine has no {} '{}'; nobody has the rule by that name\n", who.where, kind, name);
     };
     for (const std::string& user : who.users)
       if (!process::is_user(user)) add("user", user);
     for (const std::string& group : who.groups)
       if (!process::is_group(group)) add("group", group);
   };
-  for (const policy::Limit& limit : policy.limits) look_at(limit.who, limit.who.where);
-  for (const policy::Reservation& reservation : policy.reservations) look_at(reservation.who, reservation.who.where);
-  look_at(policy.idle.exempt, policy.idle.exempt.where);
+  for (const policy::Limit& limit : policy.limits) look_at(limit.who);
+  for (const policy::Reservation& reservation : policy.reservations) look_at(reservation.who);
+  look_at(policy.idle.exempt);
   return text;
 }
 
