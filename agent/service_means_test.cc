@@ -1,13 +1,16 @@
 // What a service does beside its answers: who sees the machine, who is kept from it, and who keeps jobs that lost their
 // keepers.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "agent/testing/service_fixture.h"
 #include "confine/testing/guarded_tree.h"
 #include "pool/admission.h"
+#include "pool/testing/faulty_vfs.h"
 
 namespace remuda::agent {
 namespace {
@@ -283,6 +286,28 @@ TEST_F(UnkeptJobs, HoldNothingWhereNoneCanBeStarted) {
   EXPECT_THAT(revived_, testing::ElementsAre(waits_));
   service_->step(now_s_ += 30);
   EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_));
+}
+
+TEST_F(UnkeptJobs, HoldNothingOnceTheDiskHasRoomAgainAndAreNotTriedWithoutAPause) {
+  service_.reset();
+  pool::install_faulty_vfs();
+  open();
+  apply(caller_for(other_), pool::End{.job = first_});
+  ASSERT_TRUE(ends(first_));
+  read_machine();
+  ASSERT_EQ(find(waits_)->state, pool::JobState::running);
+  pool::set_on_file_call([](pool::FileCall call) { return call == pool::FileCall::write ? SQLITE_FULL : SQLITE_OK; });
+  int rounds = 0;
+  for (const double end_s = now_s_ + 3; now_s_ < end_s; ++rounds) {
+    if (service_->wants_reading(now_s_)) read_machine();
+    service_->step(now_s_);
+    now_s_ = std::max(now_s_ + 0.001, service_->next_s(now_s_));
+  }
+  EXPECT_LT(rounds, 100);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::running);
+  pool::set_on_file_call({});
+  service_->step(now_s_ += 1);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
 }
 
 TEST_F(UnkeptJobs, EndWhereNobodyCanBeStartedForThem) {
