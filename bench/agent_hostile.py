@@ -126,7 +126,7 @@ class Honest:
 
     def __init__(self, agent, uid):
         self.agent, self.uid = agent, uid
-        self.wrong, self.jobs, self.held_s = [], [], 0.0
+        self.wrong, self.jobs, self.took_s = [], [], []
 
     def submit_for(self, seconds):
         """The milliseconds of each."""
@@ -159,7 +159,7 @@ class Honest:
             if submitted:
                 self.ask("wait", submitted.strip())
                 self.jobs.append(submitted.strip())
-                self.held_s += time.monotonic() - begin
+                self.took_s.append(time.monotonic() - begin)
             for words in (["ps"], ["queue"], ["usage"]):
                 self.ask(*words)
             time.sleep(0.1)
@@ -176,8 +176,9 @@ class Honest:
                 self.wrong.append(f"the log of job {job} is lost")
         rows = json.loads(self.ask("usage", "--json"))["usage"]
         charged = sum(row["device_s"] for row in rows if row["user"] == f"honest-{self.uid}")
-        if not JOB_S * len(self.jobs) - 0.1 <= charged <= self.held_s + 0.1:
-            self.wrong.append(f"{self.uid} is charged for {charged:.1f} s, and had devices for {JOB_S * len(self.jobs):.1f} to {self.held_s:.1f} s")
+        least_s, most_s = JOB_S * len(self.jobs), sum(self.took_s)
+        if not least_s - 0.1 <= charged <= most_s + 0.1:
+            self.wrong.append(f"{self.uid} is charged for {charged:.1f} s, and had devices for {least_s:.1f} to {most_s:.1f} s")
 
 
 def percentile(took, part):
@@ -264,7 +265,8 @@ def play(arguments, agent):
     p99_ms = {name: percentile(took, 0.99) for name, took in times.items()}
     print(json.dumps({**{name: {"p50_ms": round(percentile(took, 0.5), 2), "p99_ms": round(p99_ms[name], 2), "max_ms": round(max(took), 2),
                                 "submits": len(took)} for name, took in times.items()},
-                      "times": round(p99_ms["hostile"] / p99_ms["quiet"], 2), "jobs": sum(len(one.jobs) for one in honest),
+                      "times": round(p99_ms["hostile"] / p99_ms["quiet"], 2), "jobs": [len(one.jobs) for one in honest],
+                      "longest_job_s": round(max(max(one.took_s, default=0) for one in honest), 2),
                       "wrong": wrong[:20]}), flush=True)
     return bool(wrong) or (not arguments.checks_only and p99_ms["hostile"] > max(MOST_TIMES * p99_ms["quiet"], p99_ms["busy"]))
 
