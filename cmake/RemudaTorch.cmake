@@ -56,6 +56,22 @@ foreach(part torch_include torch_api_include torch_config torch_library torch_cp
   endif()
 endforeach()
 
+# A compiler that was installed without the shared C++ library puts a copy of its own into each program, which then crashes
+# in the first message that libtorch prints by the other one.
+if(NOT DEFINED REMUDA_LOADS_CXX_LIBRARY)
+  file(WRITE ${CMAKE_BINARY_DIR}/loads_cxx_library.cc "#include <iostream>\nint main() { std::cout << 1; }\n")
+  try_compile(linked ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/loads_cxx_library.cc COPY_FILE ${CMAKE_BINARY_DIR}/loads_cxx_library)
+  set(loaded "")
+  if(linked)
+    file(STRINGS ${CMAKE_BINARY_DIR}/loads_cxx_library loaded REGEX "lib(std)?c\\+\\+\\.so" LIMIT_COUNT 1)
+  endif()
+  if(NOT loaded)
+    message(FATAL_ERROR "Programs of ${CMAKE_CXX_COMPILER} do not load the shared C++ library, which libtorch needs them to share: "
+      "set CMAKE_CXX_COMPILER to a compiler whose programs do, or REMUDA_TRAIN=OFF to build without libtorch")
+  endif()
+  set(REMUDA_LOADS_CXX_LIBRARY ON CACHE INTERNAL "")
+endif()
+
 # The one flag that matters is which string ABI libtorch was built with.
 file(STRINGS ${torch_config} torch_flags REGEX "set\\(TORCH_CXX_FLAGS ")
 string(REGEX REPLACE ".*TORCH_CXX_FLAGS \"([^\"]*)\".*" "\\1" torch_flags "${torch_flags}")

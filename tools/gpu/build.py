@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -105,15 +106,36 @@ def is_text(file: pathlib.Path, text: str) -> bool:
     return file.exists() and file.read_text() == text
 
 
+def find_compiler() -> str:
+    """The first compiler here whose programs load the C++ library that libtorch loads, too. With a copy of their own inside, as a
+    compiler makes them that was installed without the shared one, they would crash in the first message that libtorch prints.
+    """
+    names = [os.environ.get("CXX"), "c++", "g++"]
+    found = [path for name in names if name and (path := shutil.which(name))]
+    if not found:
+        raise Failed("there is no C++ compiler: neither c++ nor g++ is on the PATH")
+    for compiler in found:
+        if loads_library(compiler):
+            return compiler
+    raise Failed(f"programs of {' and '.join(dict.fromkeys(found))} do not load libstdc++.so, which libtorch needs them to share; "
+                 "set CXX to a compiler whose programs do")
+
+
+def loads_library(compiler: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "program"
+        done = subprocess.run([compiler, "-x", "c++", "-", "-o", program], input="#include <iostream>\nint main() { std::cout << 1; }\n",
+                              text=True, capture_output=True, check=False)
+        return done.returncode == 0 and b"libstdc++.so" in program.read_bytes()
+
+
 class Build:
     """One build: where things are, and what it has measured."""
 
     def __init__(self, pack: pathlib.Path, out: pathlib.Path, left_s: Callable[[], float], torch: dict[str, str], optimise: bool):
         self.pack, self.out, self.left_s, self.optimise = pack, out, left_s, optimise
         self.folder = out / "build"
-        self.compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
-        if not self.compiler:
-            raise Failed("there is no C++ compiler: neither c++ nor g++ is on the PATH")
+        self.compiler = find_compiler()
         self.places = {"SOURCE": str(ROOT), "LIB": str(pack / "lib"), "PACKED": str(pack / "built"), "BUILT": str(self.folder),
                        "OBJECTS": str(self.folder), "TORCH": torch["TORCH"]}
         self.torch_flags = torch["TORCH_FLAGS"].split()

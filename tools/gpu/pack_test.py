@@ -7,6 +7,7 @@ import os
 import pathlib
 import shlex
 import struct
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -153,6 +154,29 @@ class Libraries(Scratch):
         build.check_c_library([self.system / "libouter.so.1"])
         with mock.patch.object(os, "confstr", lambda _: "glibc 1.9"), self.assertRaisesRegex(recipe.Failed, r"is glibc 1\.9; what was packed needs 2"):
             build.check_c_library([self.system / "libouter.so.1"])
+
+
+class Compilers(Scratch):
+    def compiler(self, name: str, *more: str) -> pathlib.Path:
+        file = self.folder / name
+        file.write_text(f"#!/bin/sh\nexec {shutil.which('c++')} {' '.join(more)} \"$@\"\n")
+        file.chmod(0o755)
+        return file
+
+    def test_one_that_puts_the_library_into_its_programs_is_passed_over(self):
+        with mock.patch.dict(os.environ, {"CXX": str(self.compiler("own", "-static-libstdc++"))}):
+            self.assertEqual(build.find_compiler(), shutil.which("c++"))
+        good = self.compiler("good")
+        with mock.patch.dict(os.environ, {"CXX": str(good)}):
+            self.assertEqual(build.find_compiler(), str(good))
+
+    def test_where_there_is_no_other_one_it_is_refused(self):
+        own = self.compiler("own", "-static-libstdc++")
+        with (mock.patch.dict(os.environ, {"CXX": str(own)}), mock.patch.object(shutil, "which", lambda name: name if name == str(own) else None),
+              self.assertRaisesRegex(recipe.Failed, f"{own} do not load libstdc.*set CXX")):
+            build.find_compiler()
+        with mock.patch.object(shutil, "which", lambda _: None), self.assertRaisesRegex(recipe.Failed, "no C\\+\\+ compiler"):
+            build.find_compiler()
 
 
 class Building(Scratch):
