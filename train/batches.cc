@@ -57,9 +57,9 @@ Result<Batch> Batches::take(uint64_t position, const std::vector<int>& shares) {
   return samples_.as_tensors(loaded, steps.front().part(options_.rank).count);
 }
 
-int loader_threads(const job::DataSpec& data) {
+int loader_threads(const job::DataSpec& data, bool host_computes) {
   if (data.workers >= 0) return data.workers;
-  if (data.format != job::DataFormat::images && data.transform.empty()) return 0;
+  if (data.format != job::DataFormat::images && data.transform.empty()) return host_computes ? 0 : 1;
   cpu_set_t cores;
   CPU_ZERO(&cores);
   const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;

@@ -58,7 +58,8 @@ class Batches {
 };
 
 /// The number of worker threads that a job asks for; where it says nothing, one for each core that this process may use
-/// if images have to be decoded or transformed, and none otherwise: mapped files need none.
-int loader_threads(const job::DataSpec& data);
+/// if images have to be decoded or transformed. Otherwise mapped files are read, for which one is enough, beside
+/// another device; where the host computes, none: its cores are taken.
+int loader_threads(const job::DataSpec& data, bool host_computes);
 
 }  // namespace remuda::train

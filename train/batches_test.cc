@@ -84,11 +84,12 @@ TEST_F(BatchesTest, AnEpochHasEachSampleOnceAndSeesItInAnotherWay) {
 }
 
 TEST(LoaderThreads, AreForImageFilesUnlessAskedFor) {
-  EXPECT_EQ(loader_threads({.format = job::DataFormat::idx}), 0);
-  EXPECT_GE(loader_threads({.format = job::DataFormat::images}), 1);
-  EXPECT_GE(loader_threads({.transform = "transform.pt"}), 1);
-  EXPECT_EQ(loader_threads({.format = job::DataFormat::images, .workers = 0}), 0);
-  EXPECT_EQ(loader_threads({.format = job::DataFormat::idx, .workers = 5}), 5);
+  EXPECT_EQ(loader_threads({.format = job::DataFormat::idx}, true), 0);
+  EXPECT_EQ(loader_threads({.format = job::DataFormat::tokens}, false), 1) << "the device has no core of the host";
+  EXPECT_GE(loader_threads({.format = job::DataFormat::images}, true), 1);
+  EXPECT_GE(loader_threads({.transform = "transform.pt"}, true), 1);
+  EXPECT_EQ(loader_threads({.format = job::DataFormat::images, .workers = 0}, false), 0);
+  EXPECT_EQ(loader_threads({.format = job::DataFormat::idx, .workers = 5}, true), 5);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // Through memory of the host, which the communicator reaches (by_host); or between the devices themselves, by the
 // library of their maker (by_devices), where comm::open_device_collectives() has found one. Either way a rank ends with
-// the sum of the gradients that it owns, and with everybody's parameters.
+// the sum of the gradients that it owns, and with everybody's parameters. Where one rank computes and owns everything,
+// nothing has to go anywhere (by_one).
 //
 // What is sent is given away by the thread that has computed it, which does not wait; a thread of the engine, the
 // WorkQueue's, does the rest, in one order on all ranks.
@@ -59,6 +60,9 @@ std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const 
                                         UpdatesOn updates_on);
 std::unique_ptr<BucketExchange> by_devices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
                                            comm::DeviceCollectives& collectives, UpdatesOn updates_on);
+/// For steps in which one rank alone computes, and owns everything: its gradients and values stay on its device. The
+/// others, which are silent, get nothing: their values are those of before.
+std::unique_ptr<BucketExchange> by_one(const DeviceOps& ops, FlatParameters& flat, UpdatesOn updates_on, int rank);
 /// Each rank's own gradients go to memory of its host, and nothing goes further: somebody else sends it
 /// (CompressedOptimizer). Their squared norm is that of all of them.
 std::unique_ptr<BucketExchange> kept_on_host(const DeviceOps& ops, FlatParameters& flat);

@@ -126,6 +126,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   parallel->state_needs_ = needs;
   parallel->names_ = std::move(names);
   if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, updates_on));
+  REMUDA_TRY(parallel->choose_exchange());
   REMUDA_TRY(parallel->share_values());
   return parallel;
 }
@@ -152,6 +153,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       pass_waits_(std::move(options.pass_waits)),
       exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives, options.updates_on)
                                     : by_host(communicator_, ops_, flat_, options.updates_on)),
+      by_one_(by_one(ops_, flat_, options.updates_on, communicator_.rank())),
       engine_{communicator_,
               ops_,
               flat_,
@@ -171,7 +173,7 @@ Result<ReducedStep> DataParallel::reduce() {
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
   wait_s_ = reducer_->wait_s();
   if (is_arriving()) {  // all are there, as they came before the sums: what is left is to take them
-    REMUDA_TRY(arrive());
+    REMUDA_TRY(optimizer_->arrive());
     wait_s_ += optimizer_->wait_s();
   }
   ReducedStep step{std::move(totals)};
@@ -189,12 +191,15 @@ Result<ReducedStep> DataParallel::reduce() {
 Result<void> DataParallel::update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
   REMUDA_CHECK(settings.size() >= flat_.layout().groups(), "each parameter group has its settings");
-  const auto take_step = [&](auto& optimizer) {
-    auto outcome = optimizer.step(step.gradient_factor, settings, step.totals.used);
+  const auto take_step = [&](auto& optimizer) -> Result<void> {
+    REMUDA_TRY(optimizer.step(step.gradient_factor, settings, step.totals.used));
     wait_s_ = optimizer.wait_s();
-    return outcome;
+    return {};
   };
-  return compressed_ ? take_step(*compressed_) : take_step(*optimizer_);
+  if (compressed_) return take_step(*compressed_);
+  REMUDA_TRY(take_step(*optimizer_));
+  others_lag_ = is_of_one() && communicator_.size() > 1;
+  return arrive();
 }
 
 Result<void> DataParallel::start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
@@ -202,10 +207,41 @@ Result<void> DataParallel::start_update(const ReducedStep& step, const std::vect
   REMUDA_CHECK(optimizer_ && !blocks_, "all parameters are sent as they are");
   sent_bytes_ = communicator_.sent_bytes();
   wait_s_ = 0;
-  return optimizer_->start_step(step.gradient_factor, settings, step.totals.used);
+  if (!is_of_one()) return optimizer_->start_step(step.gradient_factor, settings, step.totals.used);
+  others_lag_ = communicator_.size() > 1;
+  return optimizer_->step(step.gradient_factor, settings, step.totals.used);
 }
 
-Result<void> DataParallel::arrive() { return is_arriving() ? optimizer_->arrive() : Result<void>(); }
+Result<void> DataParallel::arrive() {
+  if (is_arriving()) REMUDA_TRY(optimizer_->arrive());
+  if (!std::exchange(others_lag_, false)) return {};
+  engine_.exchange = exchange_.get();
+  REMUDA_TRY(optimizer_->send_all());
+  wait_s_ += optimizer_->wait_s();
+  return choose_exchange();
+}
+
+Result<void> DataParallel::set_silent(const std::vector<bool>& ranks) {
+  silent_ = ranks;
+  exchange_->set_silent(ranks);
+  by_one_->set_silent(ranks);
+  return choose_exchange();
+}
+
+/// How the next steps exchange what there is to exchange, by who computes and who owns what. All ranks choose the same.
+Result<void> DataParallel::choose_exchange() {
+  if (compressed_ || blocks_) return {};
+  const FlatLayout& layout = flat_.layout();
+  const std::vector<bool> silent = silent_.empty() ? std::vector<bool>(size_t(communicator_.size())) : silent_;
+  const int one = int(std::ranges::find(silent, false) - silent.begin());
+  bool is_of_one = std::ranges::count(silent, false) == 1;
+  for (size_t bucket = 0; is_of_one && bucket < layout.buckets(); ++bucket)
+    is_of_one = layout.own(bucket, one).size() == layout.bucket(bucket).size();
+  BucketExchange* const next = is_of_one ? by_one_.get() : exchange_.get();
+  if (engine_.exchange != next) REMUDA_TRY(arrive());
+  engine_.exchange = next;
+  return {};
+}
 
 std::unique_ptr<ParameterWatch> DataParallel::watch_parameters() {
   if (!is_arriving()) return nullptr;
@@ -254,7 +290,9 @@ Result<void> DataParallel::compress(size_t rank) {
 Result<bool> DataParallel::divide(std::span<const double> state_shares) {
   REMUDA_CHECK(may_divide(), "owners may change");
   REMUDA_TRY(arrive());
-  return optimizer_->divide(state_shares);
+  REMUDA_ASSIGN(const bool are_divided, optimizer_->divide(state_shares));
+  REMUDA_TRY(choose_exchange());
+  return are_divided;
 }
 
 ShardedOptimizer& DataParallel::optimizer() {
@@ -309,6 +347,7 @@ void DataParallel::set_timeout(double seconds) {
   communicator_.set_timeout(seconds);
   if (norms_) norms_->set_timeout(seconds);
   exchange_->set_timeout(seconds);
+  by_one_->set_timeout(seconds);
   engine_.timeout_s = seconds;
   if (parts_) parts_->set_timeout(seconds);
   if (compressed_) compressed_->set_timeout(seconds);

@@ -95,8 +95,11 @@ class DataParallel {
   const balance::StateBytes& state_needs() const { return state_needs_; }
   const DeviceOps& ops() const { return ops_; }
 
-  /// Before a step, the same on all ranks: those that have no samples in it, and run no backward(). Empty: none.
-  void set_silent(const std::vector<bool>& ranks) { exchange_->set_silent(ranks); }
+  /// Collective in effect. Before a step's first pass, the same on all ranks: those that have no samples in it, and run
+  /// no backward(). Empty: none.
+  Result<void> set_silent(const std::vector<bool>& ranks);
+  /// Whether one rank computes and owns everything from now on, so that nothing is sent.
+  bool is_of_one() const { return engine_.exchange == by_one_.get(); }
   /// Before a backward() that is not the last of the step; see GradientReducer.
   void accumulate() { reducer_->accumulate(); }
   /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.
@@ -117,9 +120,10 @@ class DataParallel {
 
   /// Collective. The same, but returns once this rank has updated what it owns. Until the next reduce() or arrive() the
   /// parameters are read under watch_parameters() only, and no other collective call is made: those of this class make
-  /// arrive() first. Not with compress(), `blocks` and `collectives`.
+  /// arrive() first. Where one rank computes and owns everything, the others get no parameters before arrive(), however
+  /// many steps are made until then. Not with compress(), `blocks` and `collectives`.
   Result<void> start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
-  /// Collective. Waits for the parameters that are under way.
+  /// Collective. From now on all ranks have the parameters: waits for those that are under way, or sends them.
   Result<void> arrive();
 
   /// Collective, between two steps, once. From now on hosts send each other matrices of that rank; or one bit per
@@ -177,6 +181,7 @@ class DataParallel {
                ParallelOptions options);
   Result<void> shard(const std::vector<std::vector<torch::Tensor>>& blocks, UpdatesOn updates_on);
   bool is_arriving() const { return optimizer_ && optimizer_->is_arriving(); }
+  Result<void> choose_exchange();
 
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
@@ -185,7 +190,7 @@ class DataParallel {
   const UpdateRule rule_;
   const double clip_norm_, average_;
   const WaitHooks pass_waits_;
-  std::unique_ptr<BucketExchange> exchange_;
+  std::unique_ptr<BucketExchange> exchange_, by_one_;  ///< between ranks, and where there is nothing to exchange
   Engine engine_;
   std::unique_ptr<ShardedParts> parts_;    ///< null where all parameters are whole
   std::unique_ptr<ShardedBlocks> blocks_;  ///< likewise
@@ -194,6 +199,8 @@ class DataParallel {
   std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on
   balance::StateBytes state_needs_;
   std::vector<std::string> names_;  ///< of the parameters in flat()
+  std::vector<bool> silent_;
+  bool others_lag_ = false;  ///< the one rank that computes has made steps of which the others have no parameters
   double wait_s_ = 0;
   uint64_t sent_bytes_ = 0;  ///< before parameters were sent that are under way
   WorkQueue queue_;          ///< last: it ends before what its work uses

@@ -29,8 +29,9 @@ class Waits {
 
   /// The parameters; empty where the ranks ended with different ones, or failed.
   std::vector<torch::Tensor> train(int ignored) {
-    const Setting setting{{.momentum = 0.9}, false, 0, sent_as_};
+    const Setting setting{{.momentum = 0.9}, false, of_one ? 0.01 : 0, sent_as_};
     Division division{{{10, 14}, {12, 12}, {14, 10}}, {1, 1}};
+    if (of_one) division.splits = {{0, 24}, {0, 24}, {0, 24}}, division.state_shares = {0, 1}, division.lags = true;
     division.updates_on = {updates_on_, updates_on_};
     division.streams = streams_;
     division.by_devices = by_devices_;
@@ -43,6 +44,7 @@ class Waits {
 
   int count = 0;
   bool for_updates = true;
+  bool of_one = false;  ///< the stand-in computes and owns everything, and its norm is limited
 
  private:
   WaitKind kind_;
@@ -107,6 +109,30 @@ TEST(EveryWaitWithoutUpdates, IsNeeded) {
       for (int ignored = 0; ignored < count; ++ignored)
         EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored << " of " << count;
     }
+}
+
+/// Where one rank has everything: of each step, for the gradients before their norm, for the norm before the host reads
+/// it, and for values of the host before the device computes. What else waits are the copies that this test makes, and
+/// the last one to all ranks.
+TEST(EveryWaitOfOne, ThatAStepMakesIsNeeded) {
+  const auto needed = [](WaitKind kind, UpdatesOn updates_on) {
+    Waits waits(kind, torch::kFloat, updates_on, Streams::separate);
+    waits.of_one = true;
+    waits.for_updates = false;
+    const auto expected = waits.train(-1);
+    EXPECT_FALSE(expected.empty());
+    EXPECT_TRUE(same(waits.train(-1), expected)) << "repeatable";
+    int found = 0;
+    for (int ignored = 0, count = waits.count; ignored < count; ++ignored)
+      found += same(waits.train(ignored), expected) ? 0 : 1;
+    return found;
+  };
+  constexpr int kSteps = 3, kBuckets = 2;
+  for (const UpdatesOn updates_on : {UpdatesOn::device, UpdatesOn::host}) {
+    EXPECT_GE(needed(WaitKind::copies_for_compute, updates_on), kSteps * kBuckets);
+    EXPECT_GE(needed(WaitKind::host_for_copies, updates_on), kSteps);
+  }
+  EXPECT_GE(needed(WaitKind::compute_for_copies, UpdatesOn::host), kSteps);
 }
 
 /// What a CPU has updated is on the device before its maker's library sends it, also where each has a stream of its

@@ -1,5 +1,6 @@
 // The engine over CPUs and stand-in accelerators together: what it does when a device is slow, fails or ends.
 #include <gtest/gtest.h>
+#include <latch>
 #include <thread>
 
 #include "comm/testing/run_ranks.h"
@@ -23,26 +24,38 @@ TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
 }
 
 TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
-  run_ranks(1, comm::kSharedMemory, [](comm::Communicator& communicator) {
-    const DeviceOps ops = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
-    const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
-    const auto backward = [&] { weight.sum().backward(); };
-    const auto parallel = DataParallel::create(communicator, ops, {weight}, backward).value();
-    parallel->set_timeout(0);
-    parallel->begin({.weight = 1});
-    backward();
-    configure_standin(0, {.random_delay_s = 0.2});
-    const auto step = parallel->reduce();
-    ASSERT_FALSE(step);
-    EXPECT_EQ(step.error().message, "xpu:0 did not finish the copy of gradients (bucket 0) within 0 s");
-  });
-  configure_standin(0, {});
+  for (const int ranks : {1, 2})
+    run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const bool is_host = communicator.rank() == 1;
+      const DeviceOps ops = DeviceOps::open(is_host ? torch::kCPU : torch::Device(torch::kXPU, 0)).value();
+      const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
+      const auto backward = [&] { weight.sum().backward(); };
+      const auto parallel = DataParallel::create(communicator, ops, {weight}, backward).value();
+      if (is_host) return;
+      parallel->set_timeout(0);
+      parallel->begin({.weight = 1});
+      backward();
+      configure_standin(0, {.random_delay_s = 0.2});
+      const auto step = parallel->reduce();
+      ASSERT_FALSE(step);
+      EXPECT_EQ(step.error().message, ranks == 1 ? "xpu:0 did not finish the norm of its gradients within 0 s"
+                                                 : "xpu:0 did not finish the copy of gradients (bucket 0) within 0 s");
+      configure_standin(0, {});
+    });
 }
 
 /// The copy of a bucket is under way, and the queue waits for it, when everything ends.
 TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
   configure_standin(0, {.random_delay_s = 0.05});
-  run_ranks(1, comm::kSharedMemory, [](comm::Communicator& communicator) {
+  std::latch ended(1);
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    if (communicator.rank() == 1) {  // it does nothing, and is not lost before the other one has ended
+      const std::vector weights{torch::ones({3}, torch::requires_grad()), torch::ones({5}, torch::requires_grad())};
+      const auto other =
+          DataParallel::create(communicator, testing::cpu_ops(), weights,
+                               [&] { (weights[0].sum() + weights[1].sum()).backward(); }, {.bucket_bytes = 1});
+      return ended.wait();
+    }
     const torch::Device device(torch::kXPU, 0);
     const DeviceOps ops = DeviceOps::open(device).value();
     bool copied = false;
@@ -56,12 +69,14 @@ TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
     auto parallel = DataParallel::create(communicator, ops, weights, backward,
                                          {.bucket_bytes = 1, .before_send = [used = std::move(used)] {}})
                         .value();
+    parallel->set_timeout(1);  // for the other one, which does not come
     testing::watch_waits(0, WaitKind::host_for_copies, -1);
     parallel->begin({.weight = 1});
     backward();
     while (testing::watch_waits(0, WaitKind::host_for_copies, -1) == 0) std::this_thread::yield();
     parallel.reset();
     EXPECT_TRUE(copied);
+    ended.count_down();
   });
   configure_standin(0, {});
 }

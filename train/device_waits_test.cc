@@ -72,15 +72,18 @@ TEST_F(DeviceWaits, AnUpdateHasEndedWhenTheWaitForOthersBegins) {
 /// By what a device that hangs is blamed for.
 TEST_F(DeviceWaits, AnUpdateIsWaitedForByWhatFollowsItWhereTheJobAsksForFewerWaits) {
   for (const bool waits : {true, false})
-    run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
-      const auto weight = torch::ones({64}, torch::device(ops_.device()).requires_grad(true));
+    run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const bool is_host = communicator.rank() == 1;
+      const DeviceOps& ops = is_host ? testing::cpu_ops() : ops_;
+      const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
       const auto backward = [&] { weight.sum().backward(); };
       const auto parallel =
-          DataParallel::create(communicator, ops_, {weight}, backward, {.waits_for_updates = waits}).value();
+          DataParallel::create(communicator, ops, {weight}, backward, {.waits_for_updates = waits}).value();
       parallel->begin({.weight = 1});
       backward();
       const auto step = parallel->reduce();
       ASSERT_TRUE(step) << step.error().message;
+      if (is_host) return;
       parallel->set_timeout(0);
       testing::configure_standin(0, {.random_delay_s = 0.2});
       const auto updated = parallel->update(*step, {{1, 0}});
@@ -89,6 +92,27 @@ TEST_F(DeviceWaits, AnUpdateIsWaitedForByWhatFollowsItWhereTheJobAsksForFewerWai
                                                : "xpu:0 did not finish the copy of parameters (bucket 0) within 0 s");
       testing::configure_standin(0, {});
     });
+}
+
+/// Then what the device does next waits, and nobody else has to.
+TEST_F(DeviceWaits, AnUpdateOfTheOnlyRankKeepsNobodyWaiting) {
+  run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const auto weight = torch::ones({64}, torch::device(ops_.device()).requires_grad(true));
+    const auto backward = [&] { weight.sum().backward(); };
+    const auto parallel =
+        DataParallel::create(communicator, ops_, {weight}, backward, {.waits_for_updates = false}).value();
+    for (int step = 1; step <= 3; ++step) {
+      parallel->begin({.weight = 1});
+      backward();
+      const auto reduced = parallel->reduce();
+      ASSERT_TRUE(reduced) << reduced.error().message;
+      testing::configure_standin(0, {.random_delay_s = 0.05});
+      ASSERT_TRUE(parallel->update(*reduced, {{1, 0}}));
+      EXPECT_FALSE(is_idle());
+      testing::configure_standin(0, {});
+      EXPECT_TRUE(weight.eq(1 - step).all().item<bool>());
+    }
+  });
 }
 
 /// Also in pieces; the losses of all of them are there when the step has ended.

@@ -7,6 +7,7 @@
 #include "profile/recorder.h"
 #include "train/agreement.h"
 #include "train/bucket_exchange.h"
+#include "train/device_norms.h"
 #include "train/labels.h"
 
 namespace remuda::train {
@@ -33,8 +34,7 @@ class ByDevices final : public BucketExchange {
         collectives_(collectives),
         updates_on_(updates_on),
         rank_(communicator.rank()),
-        norms_(torch::zeros({int64_t(flat.layout().buckets())},
-                            torch::TensorOptions().dtype(torch::kDouble).device(ops.device()))) {
+        norms_(ops, flat) {
     set_timeout(comm::ConnectOptions().timeout_s);
   }
   /// What is under way then will be missed by the others anyway; memory that it works on is about to go.
@@ -51,15 +51,14 @@ class ByDevices final : public BucketExchange {
     const profile::Span span("reduce_scatter", details(bucket, values.bytes.size()));
     return give(fmt::format("the sum of bucket {}", bucket), given, [&](void* stream) -> Result<void> {
       REMUDA_TRY(collectives_.reduce_scatter(values, layout.parts(bucket), stream));
-      take_norm(bucket, own);
+      norms_.take(bucket, own);
       return {};
     });
   }
 
   Result<double> take_square_norm() override {
     REMUDA_TRY(finish());
-    const torch::NoGradGuard no_grad;
-    return norms_.to(torch::kCPU).square().sum().item<double>();
+    return norms_.square_sum();
   }
 
   /// take_square_norm() has waited for them.
@@ -111,17 +110,6 @@ class ByDevices final : public BucketExchange {
     std::string what;
     Moment done;
   };
-
-  /// In the stream of the sum. The norm is taken in double precision: its square stays in range for any float.
-  void take_norm(size_t bucket, comm::Chunk own) const {
-    torch::Tensor norm = norms_[int64_t(bucket)];
-    if (own.size() == 0) {
-      norm.zero_();  // this rank may have owned a part of it before
-      return;
-    }
-    const torch::Tensor sums = flat_.gradients().device().narrow(0, int64_t(own.begin), int64_t(own.size()));
-    at::linalg_vector_norm_out(norm, sums, 2, {}, false, torch::kDouble);
-  }
 
   Result<void> give(std::string what, const Moment& since, const std::function<Result<void>(void*)>& call) {
     const double start = monotonic_s();
@@ -180,7 +168,7 @@ class ByDevices final : public BucketExchange {
   comm::DeviceCollectives& collectives_;
   const UpdatesOn updates_on_;
   const int rank_;
-  const torch::Tensor norms_;  ///< of the gradients that this rank owns, one for each bucket
+  const DeviceNorms norms_;
   std::vector<Call> under_way_;
   uint64_t given_ = 0;
   double timeout_s_ = 0;

@@ -9,15 +9,6 @@
 namespace remuda::train {
 namespace {
 
-double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
-  double sum = 0;
-  AT_DISPATCH_FLOATING_TYPES(mirror.host().scalar_type(), "sum_of_squares", [&] {
-    sum = train::sum_of_squares(
-        std::span<const scalar_t>(mirror.host().data_ptr<scalar_t>() + range.begin, range.size()));
-  });
-  return sum;
-}
-
 profile::Details details(size_t bucket, size_t bytes) {
   return {{{"bucket", int64_t(bucket)}, {"bytes", int64_t(bytes)}}};
 }
@@ -47,12 +38,12 @@ class ByHost final : public BucketExchange {
       REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (bucket {})", bucket), timeout_s_));
     }
     const comm::Chunk own = layout.own(bucket, rank_);
-    if (!is_there(bucket)) {
+    {
       const profile::Span span("reduce_scatter", of_bucket);
       REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket),
                                               silent_));
     }
-    square_norm_ += sum_of_squares(gradients, own);
+    square_norm_ += sum_of_squares(narrow(gradients.host(), own));
     return {};
   }
 
@@ -99,13 +90,6 @@ class ByHost final : public BucketExchange {
   void set_timeout(double seconds) override { timeout_s_ = seconds; }
 
  private:
-  /// Whether the gradients of a bucket are its sum already: one rank alone computes, and owns all of it.
-  bool is_there(size_t bucket) const {
-    if (std::ranges::count(silent_, false) != 1 || &flat_.sent_gradients() != &flat_.gradients()) return false;
-    const auto speaker = std::ranges::find(silent_, false) - silent_.begin();
-    return flat_.layout().own(bucket, int(speaker)).size() == flat_.layout().bucket(bucket).size();
-  }
-
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
   FlatParameters& flat_;
@@ -125,7 +109,7 @@ class KeptOnHost final : public BucketExchange {
     const comm::Chunk all = flat_.layout().bucket(bucket);
     const profile::Span span("copy", details(bucket, all.size() * flat_.gradients().host().element_size()));
     REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (bucket {})", bucket), timeout_s_));
-    square_norm_ += sum_of_squares(flat_.gradients(), all);
+    square_norm_ += sum_of_squares(narrow(flat_.gradients().host(), all));
     return {};
   }
   Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }

@@ -331,7 +331,6 @@ Result<void> ShardedOptimizer::swap_average() {
   return send_all();
 }
 
-/// Collective. What owners have now.
 Result<void> ShardedOptimizer::send_all() {
   if (engine_.blocks) engine_.blocks->parts().give_values();
   send_rounded({0, engine_.flat.layout().whole_buckets()});

@@ -69,6 +69,8 @@ class ShardedOptimizer final : public OwnedState {
   /// the first step.
   Result<void> swap_average();
 
+  /// Collective. Gives all ranks what owners have now, as steps do.
+  Result<void> send_all();
   /// Collective. Gives all ranks the values that owners keep unrounded, until the next step.
   Result<void> send_unrounded();
 
@@ -127,7 +129,6 @@ class ShardedOptimizer final : public OwnedState {
   void round_own(comm::Chunk buckets);
   void widen(comm::Chunk range);
   void send_rounded(comm::Chunk buckets);
-  Result<void> send_all();
   void send_to_all(comm::Chunk buckets, Mirror& values);
   Result<void> arrive(Mirror& values);
 

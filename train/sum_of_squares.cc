@@ -43,4 +43,12 @@ double add(std::span<const T> values) {
 double sum_of_squares(std::span<const float> values) { return add(values); }
 double sum_of_squares(std::span<const double> values) { return add(values); }
 
+double sum_of_squares(const torch::Tensor& values) {
+  double sum = 0;
+  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "sum_of_squares", [&] {
+    sum = sum_of_squares(std::span<const scalar_t>(values.data_ptr<scalar_t>(), size_t(values.numel())));
+  });
+  return sum;
+}
+
 }  // namespace remuda::train

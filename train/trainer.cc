@@ -208,7 +208,7 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   const int part = parts[communicator_.rank()];
   std::vector<bool> silent;
   for (const int one : parts) silent.push_back(one == 0);
-  parallel_->set_silent(silent);
+  REMUDA_TRY(parallel_->set_silent(silent));
   local_.set_pieces(size_t(pieces(communicator_.rank(), parts)));
   {
     const MemoryWatch watch(ops_.device());
@@ -346,7 +346,7 @@ Result<void> Trainer::test() {
       .device = ops_.device(),
       .compute_type = compute_type_,
       .leave = [this] { return leave_.load(); },
-      .workers = loader_threads(job_.data),
+      .workers = loader_threads(job_.data, ops_.is_synchronous()),
       .memory = batch_memory_,
       .most = evaluated_at_once_,
       .finish_passes = [this] { return is_sharded() ? parallel_->blocks()->finish() : Result<void>(); },

@@ -11,7 +11,7 @@ Result<void> Trainer::prepare_feed() {
                                              {.makers = makers,
                                               .takers = job::ranks_with(job_, balance::Role::compute),
                                               .seed = job_.train.seed,
-                                              .workers = loader_threads(job_.data),
+                                              .workers = loader_threads(job_.data, ops_.is_synchronous()),
                                               .memory = batch_memory_}));
   batches_.take_from(std::move(feed));
   return {};

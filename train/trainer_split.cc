@@ -15,7 +15,7 @@ namespace remuda::train {
 /// Collective. What is known of each rank's device, the same on all.
 Result<void> Trainer::gather_measures(const AloneCosts& costs, const KeptBalance* kept) {
   const int own = communicator_.rank();
-  OwnMeasures mine = own_measures(costs, loader_threads(job_.data), ops_.is_synchronous(),
+  OwnMeasures mine = own_measures(costs, loader_threads(job_.data, ops_.is_synchronous()), ops_.is_synchronous(),
                                   ops_.memory_bytes() / job::ranks_on_device_of(job_, own));
   if (kept && kept->alone_of(own)) mine.update_s = kept->ranks[size_t(own)].update_s;
   REMUDA_ASSIGN(const std::vector<OwnMeasures> all, gather_all(communicator_, mine, label::kNeeds));

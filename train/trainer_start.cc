@@ -138,10 +138,12 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
               norms_.get(), job.engine.fewer_waits == job::Switch::on}),
       start_(*model_, ops_.device()),
       statistics_(model_->norm_statistics()),
-      batches_(train_,
-               {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
-                job::ranks_with(job, balance::Role::preprocess).empty() ? loader_threads(job.data) : 0,
-                job::share_unit(job), batch_memory_}),
+      batches_(
+          train_,
+          {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
+           job::ranks_with(job, balance::Role::preprocess).empty() ? loader_threads(job.data, ops_.is_synchronous())
+                                                                   : 0,
+           job::share_unit(job), batch_memory_}),
       checkpoints_(job, communicator, events, *model_, host_copies(), train_.size(), options.folder_is_claimed,
                    options.write_pause_s),
       balancer_(balance_options(job, job::share_unit(job))),
@@ -259,7 +261,8 @@ Result<void> Trainer::prepare_parallel() {
       .sent_as = report_.sent_as,
       .gradients_sent_as = report_.gradients_sent_as,
       .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
-      .waits_for_updates = job_.engine.fewer_waits == job::Switch::off,
+      // Nobody shares anything out by the time that an update takes where there is nobody else.
+      .waits_for_updates = communicator_.size() > 1 && job_.engine.fewer_waits == job::Switch::off,
       .pass_waits = waits_in_step(),
       .norms = norms_.get(),
       .before_send = [this] { pace_.stretch(); },

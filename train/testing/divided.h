@@ -43,6 +43,7 @@ struct Division {
   std::vector<UpdatesOn> updates_on;  ///< of each rank
   Streams streams = Streams::shared;
   bool waits_for_updates = true;
+  bool lags = false;  ///< after steps of one rank that has everything, the others get nothing while it makes more
   bool equal_parts = false;              ///< by_devices: in one call where they are
   bool by_devices = false;               ///< each computes on a stand-in of its own, and buckets go between these
   std::function<void()> begins = [] {};  ///< called by the last rank when all is connected
@@ -71,6 +72,7 @@ inline Division random_division(int ranks, int steps, std::mt19937& random) {
   if (random() % 2) division.bucket_bytes = 1;
   if (random() % 2) division.streams = Streams::separate;
   division.waits_for_updates = random() % 2;
+  division.lags = random() % 2;
   return division;
 }
 
@@ -120,14 +122,14 @@ inline Result<ReducedStep> reduce_part(const ModelCase& model_case, Model& model
                                        const Batch& batch, const std::vector<int>& split, int rank) {
   int64_t first = 0;
   for (int before = 0; before < rank; ++before) first += split[size_t(before)];
+  std::vector<bool> silent;
+  for (const int part : split) silent.push_back(part == 0);
+  REMUDA_TRY(parallel.set_silent(silent));
   LossSum loss;
   if (split[size_t(rank)] > 0) {
     const Batch mine = narrow(batch, first, split[size_t(rank)]);
     loss = case_loss(model_case, model, {mine.input.to(parallel.ops().device(), /*non_blocking=*/true), mine.target});
   }
-  std::vector<bool> silent;
-  for (const int part : split) silent.push_back(part == 0);
-  parallel.set_silent(silent);
   parallel.begin({.weight = loss.weight});
   if (loss.sum.defined()) loss.sum.backward();
   return parallel.reduce();
@@ -176,14 +178,17 @@ inline Trained train_divided(const ModelCase& model_case, const Setting& setting
     Trained& mine = all[size_t(rank)];
     for (size_t i = 0; i < division.splits.size(); ++i) {
       const auto step = reduce_part(model_case, model, *parallel, batches[i], division.splits[i], rank).value();
-      if (division.by_devices && division.splits.size() == 1) fetch_own_sums(communicator, *parallel);
+      if ((division.by_devices && division.splits.size() == 1) || (parallel->is_of_one() && i == 0))
+        fetch_own_sums(communicator, *parallel);
       if (i == 0)
         mine.first_gradient = whole_gradient(communicator, *parallel, model.parameters(), step.gradient_factor);
       if (!step.stands) return;  // a mutant's NaN
-      ASSERT_TRUE(parallel->update(step, setting.settings()));
+      const bool lags = division.lags && parallel->is_of_one();
+      ASSERT_TRUE(lags ? parallel->start_update(step, setting.settings()) : parallel->update(step, setting.settings()));
       if (i >= division.shares_after.size()) continue;
       ASSERT_EQ(parallel->divide(division.shares_after[i]), true);
     }
+    ASSERT_TRUE(parallel->arrive());
     mine.sent = copies_of(model.parameters());
     ASSERT_TRUE(parallel->send_unrounded());
     mine.parameters = copies_of(model.parameters());
