@@ -20,6 +20,7 @@ enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
+enum class Tf32 { off, on, convolutions };
 enum class UpdatesOn { device, host };
 enum class Held { whole, sharded };
 enum class Recompute { none, blocks, automatic };
@@ -90,7 +91,7 @@ struct TrainSpec {
   Compression compression = Compression::none;  ///< of what hosts send each other, after a warm-up
   int compression_after = 0;                    ///< steps of the warm-up; 0: a part of the run's, see warm_up_of()
   int compression_rank = 4;                     ///< powersgd: of the matrices that hosts send
-  Switch tf32 = Switch::off;                    ///< products of float32 in 19 bits, on hardware that has them
+  Tf32 tf32 = Tf32::convolutions;               ///< what computes products of float32 in 19 bits, on hardware for it
   Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
   Switch deterministic = Switch::off;       ///< kernels that give the same bits each time, and no others
   BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
@@ -121,7 +122,7 @@ struct EngineSpec {
   Switch separate_streams = Switch::off;
   Switch equal_parts = Switch::off;
   Switch bucket_by_latency = Switch::off;
-  Switch fused_attention = Switch::off;
+  Switch fused_attention = Switch::on;
   Switch script_fusers = Switch::on;
   Switch pinned_copies = Switch::off;
   Switch fewer_waits = Switch::off;

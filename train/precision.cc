@@ -90,8 +90,8 @@ torch::ScalarType compute_type(job::Precision precision, torch::Device device, t
 void configure_arithmetic(const job::TrainSpec& spec) {
   const bool deterministic = spec.deterministic == job::Switch::on;
   at::Context& context = at::globalContext();
-  context.setAllowTF32CuBLAS(spec.tf32 == job::Switch::on);
-  context.setAllowTF32CuDNN(spec.tf32 == job::Switch::on);
+  context.setAllowTF32CuBLAS(spec.tf32 == job::Tf32::on);
+  context.setAllowTF32CuDNN(spec.tf32 != job::Tf32::off);
   add_up_in_float32(context);
   context.setBenchmarkCuDNN(spec.autotune == job::Switch::on);
   context.setDeterministicCuDNN(deterministic);

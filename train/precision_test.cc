@@ -88,13 +88,16 @@ TEST(Autocast, SuitsEveryModelOnEveryDevice) {
 }
 
 TEST(Arithmetic, IsAsTheJobSays) {
-  configure_arithmetic({.tf32 = job::Switch::on, .autotune = job::Switch::on});
+  configure_arithmetic({.tf32 = job::Tf32::on, .autotune = job::Switch::on});
   EXPECT_TRUE(at::globalContext().allowTF32CuBLAS());
   EXPECT_TRUE(at::globalContext().allowTF32CuDNN());
   EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
-  configure_arithmetic({});
+  configure_arithmetic({.tf32 = job::Tf32::off});
   EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
   EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
+  configure_arithmetic({});
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_TRUE(at::globalContext().allowTF32CuDNN()) << "as PyTorch has it";
   EXPECT_FALSE(at::globalContext().benchmarkCuDNN());
 }
 

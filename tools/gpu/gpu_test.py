@@ -14,6 +14,7 @@ import time
 import unittest
 from unittest import mock
 
+import jobs
 import lane
 import page
 import readings
@@ -149,6 +150,51 @@ class OverPrograms(Scratch):
             return self.run_lane("--devices", devices, *stages)
 
 
+class Jobs(OverPrograms):
+    """Over a remuda that says what a machine with one GPU would."""
+
+    def setUp(self):
+        super().setUp()
+        self.say()
+        for name, changed in (("STARTS_WITHIN_S", 0.2), ("WORK_S", 0)):
+            patch = mock.patch.object(jobs, name, changed)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def say(self, seen: str = "devices: 1", too_many: int = 3, busy: float = 0.9, memory_bytes: int = 5 << 20, detached: int = 0) -> None:
+        at_work = device()
+        at_work["status"] |= {"busy": busy, "processes": [{"pid": 7, "memory_bytes": memory_bytes}]}
+        (self.folder / "inventory.json").write_text(json.dumps({"devices": [{"kind": "cpu"}, at_work]}))
+        self.program("remuda", f"""case "$*" in
+"list --json") cat inventory.json ;;
+"run --quiet -- "*) echo "{seen}" ;;
+"run --gpus 2 "*) exit {too_many} ;;
+"run --quiet --detach "*) echo 4; exit {detached} ;;
+*) echo "of $*" ;;
+esac""")
+
+    def test_a_gpu_at_work_is_looked_at(self):
+        status, printed = self.run_lane("jobs", smi=ROW)
+        self.assertEqual(status, 0, printed)
+        self.assertEqual(self.saved()["jobs"]["shown"]["remuda ps, at work"], "of ps\n")
+        self.assertIn("cancel 4\nwait 4\nusage\n", (self.folder / "calls").read_text())
+
+    def test_what_is_not_as_it_should_be_is_said(self):
+        for change, sentence in ({"seen": "devices: 2"}, "a job of one GPU ended with 0 and said: devices: 2"), ({"too_many": 0}, "ended with 0, not 3"), \
+                ({"busy": 0.1}, "no GPU was busy while job 4 worked: of logs 4"), ({"memory_bytes": 0}, "no process is said to use memory"), \
+                ({"detached": 5}, "remuda run --detach ended with 5: 4"):
+            self.say(**change)
+            status, printed = self.run_lane("jobs", "--again", smi=ROW)
+            self.assertEqual(status, 1)
+            self.assertIn(sentence, printed)
+        self.say()
+        self.assertIn("at work: GPU-1 power.draw: remuda says 75.0", self.run_lane("jobs", "--again", smi=ROW.replace("70.11", "700"))[1])
+
+    def test_without_a_gpu_none_is_given(self):
+        (self.folder / "inventory.json").write_text(json.dumps(INVENTORY))
+        self.assertIn("no GPU here: no job was given one", self.run_lane("jobs")[1])
+
+
 class Lane(OverPrograms):
     def test_what_was_done_is_skipped_unless_asked_again(self):
         (self.folder / "inventory.json").write_text(json.dumps({"devices": [device()]}))
@@ -244,7 +290,7 @@ class Lane(OverPrograms):
     def test_a_stage_that_is_none(self):
         status, printed = self.run_lane("fact")
         self.assertEqual(status, 2)
-        self.assertIn("there is no stage 'fact'; there are build, facts, alone, pair, twice, see, links, gpt, switches, page", printed)
+        self.assertIn("there is no stage 'fact'; there are build, facts, alone, pair, twice, see, jobs, links, gpt, switches, page", printed)
 
     def test_all_stages_together_end_in_time(self):
         limits = {name: limit_s for name, (_, limit_s) in lane.STAGES.items()}

@@ -12,6 +12,7 @@ again; one that was done is skipped, unless --again. Without names all stages ru
   pair      the same on GPU and CPU
   twice     the same as two ranks on the GPU, which must learn what one does
   see       what remuda sees (list, topo, doctor), held against what the vendor's program says
+  jobs      which GPU a job sees, and what remuda says of one at work, held against the same
   links     how fast devices exchange data
   gpt       a small language model in all these ways
   switches  each switch of the engine both ways, in turns
@@ -28,6 +29,7 @@ import sys
 import traceback
 
 import build
+import jobs
 import measured
 import page
 import readings
@@ -125,15 +127,16 @@ def make_page(stage: Stage) -> None:
 
 # What is done, and how many seconds each may take: together they end within nine minutes, the build among them.
 STAGES = {
-    "build": (build_programs, 120),
+    "build": (build_programs, 90),
     "facts": (facts, 20),
     "alone": (training.alone, 80),
     "pair": (training.pair, 40),
-    "twice": (training.twice, 40),
-    "see": (see, 30),
-    "links": (links, 30),
-    "gpt": (training.gpt, 70),
-    "switches": (switches.measure, 100),
+    "twice": (training.twice, 30),
+    "see": (see, 10),
+    "jobs": (jobs.measure, 40),
+    "links": (links, 20),
+    "gpt": (training.gpt, 80),
+    "switches": (switches.measure, 120),
     "page": (make_page, 5),
 }
 ALWAYS = {"build", "page"}  # quick where nothing has changed

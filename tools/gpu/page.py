@@ -102,5 +102,5 @@ def text(stages: dict) -> str:
              training("Fashion-MNIST, resnet", of_stages(stages, "alone", "pair", "twice")),
              training("A text, gpt", stages.get("gpt", {})),
              both_ways(stages.get("switches", {}))]
-    parts += [block(title, shown) for name in ("see", "links") for title, shown in stages.get(name, {}).get("shown", {}).items()]
+    parts += [block(title, shown) for name in ("see", "jobs", "links") for title, shown in stages.get(name, {}).get("shown", {}).items()]
     return "\n".join(parts)

@@ -26,10 +26,10 @@ class Switch:
 
 # engine.equal_parts and engine.bucket_by_latency are not here: they need two GPUs, as the maker's library takes each once.
 SWITCHES = [
-    Switch("engine.fused_attention", model="gpt"),
+    Switch("engine.fused_attention", ("on", "off"), model="gpt"),
     Switch("engine.fewer_waits"),
     Switch("engine.separate_streams", on="pair"),
-    Switch("train.tf32"),
+    Switch("train.tf32", ("convolutions", "off")),
     Switch("train.autotune"),
     Switch("train.deterministic"),
     Switch("train.device_collectives", ("auto", "off"), on="twice"),

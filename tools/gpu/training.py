@@ -120,7 +120,7 @@ def job_text(model: str, devices: list[str], data: pathlib.Path) -> str:
     size = size_of(devices)
     files = IMAGES.format(folder=data) if model == "fashion" else TOKENS.format(folder=data, context=256 if size == "gpu" else 64)
     name = 'name = "resnet"' if model == "fashion" else 'name = "gpt"\nvocabulary = 256'
-    rate = 0.003 if model == "fashion" else 0.0005
+    rate = 0.001 if model == "fashion" else 0.0005
     return JOB.format(model=name, shape=MODELS[model][size], data=files, terms=TERMS[model][size], rate=rate)
 
 

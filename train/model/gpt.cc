@@ -20,7 +20,9 @@ struct Attention final : nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask) {
     const auto n = x.size(0), t = x.size(1), width = x.size(2);
     const auto qkv = in_->forward(x).view({n, t, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
-    const auto mixed = fused_ ? fused_attention(qkv[0], qkv[1], qkv[2]) : attend(qkv, mask);
+    // Its backward pass adds up in any order on GPUs.
+    const bool fused = fused_ && !at::globalContext().deterministicAlgorithms();
+    const auto mixed = fused ? fused_attention(qkv[0], qkv[1], qkv[2]) : attend(qkv, mask);
     return out_->forward(mixed.transpose(1, 2).reshape({n, t, width}));
   }
 
