@@ -258,11 +258,15 @@ def has_own_mounts():
 
 
 def as_user(uid, work):
-    """Runs `work` in a child of that user, and returns what it printed as JSON."""
+    """Runs `work` in a child of that user, and returns what it printed as JSON.
+
+    The child has no file but its own: one that another thread is about to give to a program would stay open for as long as it runs.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reader)
+        os.closerange(3, writer)
+        os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
         status = 1
         try:
             os.setgroups([])
