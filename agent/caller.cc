@@ -32,11 +32,13 @@ bool is_same_folder(const std::string& one, const char* other) {
          first.st_ino == second.st_ino;
 }
 
+bool shares_root(int pid) { return is_same_folder(fmt::format("/proc/{}/root/", pid), "/"); }
+
 /// A service has mounts of its own, and what its users see are those of the first process.
-bool shares_files(int pid) {
+bool shares_mounts(int pid) {
   static const auto own = namespace_of("self", "mnt"), first = namespace_of("1", "mnt");
   const auto theirs = namespace_of(std::to_string(pid), "mnt");
-  return theirs && (theirs == own || theirs == first) && is_same_folder(fmt::format("/proc/{}/root/", pid), "/");
+  return theirs && (theirs == own || theirs == first);
 }
 
 /// Whether the process that connected has ended: then its number may be another one's. Before Linux 6.5, nobody knows.
@@ -52,8 +54,8 @@ bool has_ended(int connection) {
 
 }  // namespace
 
-Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool own_namespaces) {
-  if (uid == 0 && !own_namespaces)
+Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool is_of_machine) {
+  if (uid == 0 && !is_of_machine)
     return usage_error("root of a container is no administrator of this machine: ask as another user");
   return Caller{uid, uid == 0, process};
 }
@@ -63,14 +65,14 @@ Result<Caller> caller_of(int connection) {
   socklen_t size = sizeof peer;
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return failed(fmt::format("cannot tell who asks: {}", errno_text(errno)));
-  const bool own_namespaces = shares_namespaces(peer.pid);
+  const bool is_of_machine = shares_namespaces(peer.pid) && shares_root(peer.pid);
   const auto process = process::process_id(peer.pid);
   const auto slice = slice_owner(read_text(fmt::format("/proc/{}/cgroup", peer.pid)).value_or(""));
   if (!process || peer.pid <= 0 || has_ended(connection))
     return usage_error("the process that connected has ended, or cannot be seen from here");
-  REMUDA_ASSIGN(Caller caller, judge_caller(static_cast<int>(peer.uid), *process, own_namespaces));
+  REMUDA_ASSIGN(Caller caller, judge_caller(static_cast<int>(peer.uid), *process, is_of_machine));
   const bool is_in_reach = ::geteuid() == 0 || ::geteuid() == peer.uid;
-  caller.can_be_started = is_in_reach && own_namespaces && shares_files(peer.pid);
+  caller.can_be_started = is_in_reach && is_of_machine && shares_mounts(peer.pid);
   caller.slice = slice;
   return caller;
 }

@@ -21,7 +21,8 @@ struct Caller {
 /// that shares this machine's users: it is not known to be an administrator, and no other user either.
 Result<Caller> caller_of(int connection);
 
-/// What caller_of() decides by. `own_namespaces`: the process is in the pid and user namespace of the agent. Pure.
-Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool own_namespaces);
+/// What caller_of() decides by. `is_of_machine`: the process is in the pid and user namespace of the agent, and has the
+/// machine's root folder: a container may share the former. Pure.
+Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool is_of_machine);
 
 }  // namespace remuda::agent

@@ -38,7 +38,7 @@ TEST(Caller, IsWhoTheKernelSays) {
   EXPECT_TRUE(caller->can_be_started);
 }
 
-TEST(Caller, RootIsAnAdministratorOnlyInTheAgentsOwnNamespaces) {
+TEST(Caller, RootIsAnAdministratorOnlyOfTheAgentsOwnMachine) {
   const process::ProcessId process = process::own_process_id();
   EXPECT_TRUE(judge_caller(0, process, true)->is_admin);
   EXPECT_FALSE(judge_caller(1000, process, true)->is_admin);
@@ -90,6 +90,34 @@ TEST(Caller, RootOfAContainerIsRefused) {
     const Fd connection(::accept(listener.get(), nullptr, nullptr));
     ASSERT_TRUE(connection) << "may not make namespaces here";
     const auto caller = caller_of(connection.get());
+    ASSERT_FALSE(caller);
+    EXPECT_EQ(caller.error().message, "root of a container is no administrator of this machine: ask as another user");
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+/// As of a container that has the host's process ids.
+TEST(Caller, RootOfAnotherTreeOfFilesIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can have another tree of files";
+  const ScratchFolder folder;
+  const sockaddr_un address = address_in(folder);
+  const Fd listener = listen_at(address);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
+    char byte = 0;
+    (void)!(::chroot(folder.path("").c_str()) == 0 && ::read(socket, &byte, 1) == 0);
+    ::_exit(0);
+  }
+  {
+    const Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(connection);
+    Result<Caller> caller = caller_of(connection.get());
+    for (int i = 0; i < 2000 && caller; ++i) {  // until it has changed its root
+      ::usleep(5000);
+      caller = caller_of(connection.get());
+    }
     ASSERT_FALSE(caller);
     EXPECT_EQ(caller.error().message, "root of a container is no administrator of this machine: ask as another user");
   }

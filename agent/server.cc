@@ -251,7 +251,8 @@ void Server::serve(Id id, double now_s) {
 void Server::answer(Id id, const Asked& asked, double now_s) {
   Connection& connection = *connections_.at(id);
   Caller caller = connection.caller();
-  const Account user = names_.find(caller.uid, now_s).value_or(Account{{}, caller.uid});
+  const Account user = names_.find(caller.uid, now_s)
+                           .value_or(Account{{std::to_string(caller.uid), {}, /*is_known=*/false}, caller.uid});
   caller.uid = user.uid;
   auto reply = service_.answer(caller, user, asked.request, now_s, asked.at_s);
   if (!reply) {

@@ -256,6 +256,13 @@ Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& u
       std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::TakeOver>(operation);
   if (const int64_t job = asks_to_keep ? holds_->job_of(caller.process) : 0; job != 0)
     return usage_error(fmt::format("{}: start jobs from outside of it", part_of_job(job)));
+  const bool goes_by_name =
+      std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::Reprioritize>(operation);
+  if (goes_by_name && !user.is_known && !caller.is_admin && view_.policy() && view_.policy()->limits_by_name())
+    return failed(
+        fmt::format("the limits of this machine go by name and groups, and its user databases do not say those "
+                    "of user {}: try again, or ask your administrator",
+                    user.name));
   REMUDA_TRY(admit(operation, caller, user, request.id, pool_.seen()));
   if (const auto* asked = std::get_if<pool::Submit>(&operation))
     REMUDA_TRY(pool::check_not_given_out(asked->job, view_.inventory(), view_.allocations()));

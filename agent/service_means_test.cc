@@ -42,6 +42,46 @@ TEST_F(ServiceTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
   EXPECT_TRUE(service_->wants_reading(now_s_));
 }
 
+/// Or those would have no limits who come while the user databases do not answer.
+TEST_F(ServiceTest, TakesNothingFromUnknownUsersWhereLimitsGoByName) {
+  pool::Policy policy;
+  const auto look = [&] {
+    service_->reading_has_begun();
+    service_->take_reading(
+        *pool::MachineView::open(
+            pool_, [] { return Result<Inventory>(box_of(1)); }, [&] { return Result<pool::Policy>(policy); }, false),
+        now_s_);
+  };
+  const process::ChildProcess first = process::family(), second = process::family(), third = process::family();
+  user_ = {"1000", {}, /*is_known=*/false};
+  const auto submit = [&](const process::ChildProcess& child) {
+    return apply(caller_for(child), pool::Submit{.job = job_named("one")});
+  };
+  policy.limits.push_back({.who = {}, .waiting = policy::Rule<int>{.value = 100}});
+  look();
+  const auto same_for_all = submit(first);
+  ASSERT_TRUE(same_for_all);
+  EXPECT_FALSE(same_for_all->error) << "the same for all";
+  policy.limits.push_back({.who = {.groups = {"guests"}}, .waiting = policy::Rule<int>{.value = 0}});
+  look();
+  const int64_t job = wire::parse_applied(same_for_all->result)->job;
+  const auto refused = submit(second);
+  ASSERT_TRUE(refused && refused->error);
+  EXPECT_EQ(refused->error->message,
+            "the limits of this machine go by name and groups, and its user databases do not say those of user 1000: "
+            "try again, or ask your administrator");
+  const auto raised = apply(caller_for(first), pool::Reprioritize{.jobs = {job}, .priority = 5});
+  ASSERT_TRUE(raised);
+  EXPECT_TRUE(raised->error);
+  const auto cancelled = apply(caller_for(first), pool::Cancel{.jobs = {job}});
+  ASSERT_TRUE(cancelled);
+  EXPECT_FALSE(cancelled->error) << "what is theirs they may end";
+  user_.is_known = true;
+  const auto taken = submit(third);
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(taken->error);
+}
+
 TEST_F(ServiceTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
   Result<pool::Policy> policy;
   const auto read = [&] {

@@ -79,7 +79,7 @@ std::optional<Account> UserNames::find(int uid, double now_s) {
     want(uid, known, now_s);
   }
   if (known.is_wanted && !known.name && now_s - known.since_s >= patience_s_)
-    return Account{{std::to_string(uid), {}}, uid};
+    return Account{{std::to_string(uid), {}, /*is_known=*/false}, uid};
   return known.name;
 }
 

@@ -21,7 +21,8 @@ struct Account : policy::User {
   int uid = 0;
 };
 
-/// Used by one thread. A name that does not come within `patience_s` is the user's number, and stays that for a while.
+/// Used by one thread. A name that does not come within `patience_s` is the user's number until it comes, and the user
+/// is not known.
 class UserNames {
  public:
   using LookUp = std::function<Account(int uid)>;

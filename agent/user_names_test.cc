@@ -65,10 +65,12 @@ TEST(UserNames, AServerThatDoesNotAnswerDelaysNobodyElse) {
     EXPECT_EQ(name_in(names, 7, 0), std::nullopt);
     EXPECT_EQ(name_in(names, 7, 4.9), std::nullopt);
     EXPECT_EQ(name_in(names, 7, 5), "7") << "the number stands for it";
+    EXPECT_FALSE(names.find(7, 5)->is_known);
     EXPECT_EQ(name_in(names, 8, 5), std::nullopt);
     gate->set_value();
     ASSERT_TRUE(comes(names));
     while (name_in(names, 7, 6) != "user7") std::this_thread::yield();
+    EXPECT_TRUE(names.find(7, 6)->is_known);
   }
 }
 

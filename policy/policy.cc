@@ -110,6 +110,11 @@ std::string Who::text() const {
   return names.empty() ? "everybody" : fmt::format("{}", fmt::join(names, " and "));
 }
 
+bool Policy::limits_by_name() const {
+  return std::ranges::any_of(limits,
+                             [](const Limit& limit) { return !limit.who.users.empty() || !limit.who.groups.empty(); });
+}
+
 std::string policy_text(const Policy& policy) {
   std::string text =
       fmt::format("usage is halved every {}; a job that has waited for {} gets devices kept for it; {}\n",

@@ -42,6 +42,7 @@ struct Rule {
 struct User {
   std::string name;
   std::vector<std::string> groups;
+  bool is_known = true;  ///< false: nobody has told name and groups in time; the name is the number then
 };
 
 /// For whom a table of the file is. With neither users nor groups: for everybody.
@@ -136,6 +137,8 @@ struct Policy {
       if ((limit.*key).has_value() && limit.who.includes(user)) return &*(limit.*key);
     return nullptr;
   }
+  /// Whether limits differ between users, by their names and groups.
+  bool limits_by_name() const;
   bool operator==(const Policy&) const = default;
 };
 

@@ -75,7 +75,7 @@ class ServiceTest : public testing::Test {
   std::optional<wire::Answer> ask(const Caller& caller, wire::Request request) {
     if (request.id.empty()) request.id = "r" + std::to_string(++requests_);
     const double asked_s = asked_s_.try_emplace(request.id, now_s_).first->second;
-    const auto reply = service_->answer(caller, {"ada", {}}, request, now_s_, asked_s);
+    const auto reply = service_->answer(caller, user_, request, now_s_, asked_s);
     return reply ? std::optional(reply->answer) : std::nullopt;
   }
   std::optional<wire::Answer> apply(const Caller& caller, pool::Operation operation, const std::string& id = "") {
@@ -105,6 +105,7 @@ class ServiceTest : public testing::Test {
   const std::string pool_ = folder_.path("pool");
   std::optional<Service> service_;
   double now_s_ = kNow_s;
+  policy::User user_{"ada", {}};  ///< who asks
   int requests_ = 0;
   std::map<std::string, double> asked_s_;  ///< when a request came first
   std::vector<int64_t> revived_;           ///< jobs whose keepers were to be started
