@@ -197,7 +197,7 @@ Result<void> run_agent(const AgentOptions& options) {
   MachineThread machine(std::move(view));
   UserNames names([](int uid) {
     const int owner = process::owner_of(uid);
-    return Account{{process::user_name(owner), process::groups_of(owner)}, owner};
+    return Account{{process::user_name(owner), process::groups_of(owner), process::is_told(owner)}, owner};
   });
   options.say(fmt::format("serves the pool {} at {}", options.pool, options.socket));
   if (::geteuid() != 0)

@@ -32,7 +32,11 @@ bool is_same_folder(const std::string& one, const char* other) {
          first.st_ino == second.st_ino;
 }
 
-bool shares_root(int pid) { return is_same_folder(fmt::format("/proc/{}/root/", pid), "/"); }
+/// Or that of the first process, where the agent is in a container.
+bool shares_root(int pid) {
+  const std::string root = fmt::format("/proc/{}/root/", pid);
+  return is_same_folder(root, "/") || is_same_folder(root, "/proc/1/root/");
+}
 
 /// A service has mounts of its own, and what its users see are those of the first process.
 bool shares_mounts(int pid) {

@@ -256,9 +256,7 @@ Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& u
       std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::TakeOver>(operation);
   if (const int64_t job = asks_to_keep ? holds_->job_of(caller.process) : 0; job != 0)
     return usage_error(fmt::format("{}: start jobs from outside of it", part_of_job(job)));
-  const bool goes_by_name =
-      std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::Reprioritize>(operation);
-  if (goes_by_name && !user.is_known && !caller.is_admin && view_.policy() && view_.policy()->limits_by_name())
+  if (has_unknown_limits(caller, user, operation))
     return failed(
         fmt::format("the limits of this machine go by name and groups, and its user databases do not say those "
                     "of user {}: try again, or ask your administrator",
@@ -281,6 +279,14 @@ Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& u
   REMUDA_ASSIGN(pool::Applied applied, std::move(changed));
   if (applied.job != 0) remember(caller, request, applied.job);
   return applied;
+}
+
+/// Whether what the policy lets this user have is not known, as they are not.
+bool Service::has_unknown_limits(const Caller& caller, const policy::User& user,
+                                 const pool::Operation& operation) const {
+  const bool is_limited =
+      std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::Reprioritize>(operation);
+  return is_limited && !user.is_known && !caller.is_admin && view_.policy() && view_.policy()->limits_by_name();
 }
 
 Result<void> Service::enter(const Caller& caller, int64_t id) {
@@ -348,6 +354,8 @@ std::optional<Service::Reply> Service::answer(const Caller& caller, const policy
     is_due_ = is_due_ || !is_reading_;
     return std::nullopt;
   }
+  if (request.operation && now_s < asked_s + kNamePatience_s && has_unknown_limits(caller, user, *request.operation))
+    return std::nullopt;
   if (request.operation && (!is_fresh(now_s) || handover_.is_new())) {
     const auto* submission = std::get_if<pool::Submit>(&*request.operation);
     if (submission && !submission->waits && !known_request(caller, request)) {

@@ -96,6 +96,7 @@ class Service {
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
   Result<wire::Page> around(const Caller& caller, const wire::Request& request);
   Result<std::optional<pool::Job>> find(int64_t id);
+  bool has_unknown_limits(const Caller& caller, const policy::User& user, const pool::Operation& operation) const;
   Result<void> enter(const Caller& caller, int64_t job);
   Result<void> bring(const Caller& caller, int64_t job, const process::ProcessId& process);
   Result<void> check_unused(const Caller& caller, const process::ProcessId& process,
@@ -148,6 +149,7 @@ class Service {
   static constexpr double kAgain_s = 1;
   /// How long a database is left alone that other processes keep, and for how long whoever asks waits for it.
   static constexpr double kBusyPause_s = 0.25, kBusyPatience_s = 10;
+  static constexpr double kNamePatience_s = 60;  ///< for user databases that do not say who asks
 
   std::string folder_;
   Heartbeat heartbeat_;

@@ -69,9 +69,10 @@ std::optional<Account> UserNames::find(int uid, double now_s) {
     const std::lock_guard lock(shared_->mutex);
     if (const auto found = shared_->found.find(uid); found != shared_->found.end()) {
       // A name does not become a number: the databases have failed, and are asked again soon.
-      const bool has_failed = known.name && is_number(found->second) && !is_number(*known.name);
+      const bool is_worse = known.name && is_number(found->second) && !is_number(*known.name);
+      const bool has_failed = is_worse || !found->second.is_known;
       known.since_s = has_failed ? now_s - kNameFresh_s + kNameAgain_s : now_s;
-      if (!has_failed) known.name = std::move(found->second);
+      if (!is_worse) known.name = std::move(found->second);
       known.is_wanted = false;
       shared_->found.erase(found);
     }

@@ -55,6 +55,21 @@ TEST(UserNames, ALookUpThatFailsTakesNoName) {
   ASSERT_TRUE(comes(names)) << "and is tried again soon";
 }
 
+TEST(UserNames, OneThatCannotBeToldIsAskedForAgainSoon) {
+  std::atomic<int> asked = 0;
+  UserNames names([&](int uid) {
+    return ++asked == 1 ? Account{{std::to_string(uid), {}, /*is_known=*/false}, uid} : Account{{"ada", {}}, uid};
+  });
+  EXPECT_EQ(name_in(names, 7, 0), std::nullopt);
+  ASSERT_TRUE(comes(names));
+  names.clear();
+  EXPECT_FALSE(names.find(7, 1)->is_known);
+  EXPECT_EQ(name_in(names, 7, 62), "7");
+  ASSERT_TRUE(comes(names));
+  EXPECT_EQ(name_in(names, 7, 63), "ada");
+  EXPECT_TRUE(names.find(7, 63)->is_known);
+}
+
 TEST(UserNames, AServerThatDoesNotAnswerDelaysNobodyElse) {
   auto gate = std::make_shared<std::promise<void>>();
   {

@@ -60,11 +60,13 @@ endforeach()
 # in the first message that libtorch prints by the other one.
 if(NOT DEFINED REMUDA_LOADS_CXX_LIBRARY)
   file(WRITE ${CMAKE_BINARY_DIR}/loads_cxx_library.cc "#include <iostream>\nint main() { std::cout << 1; }\n")
-  try_compile(linked ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/loads_cxx_library.cc COPY_FILE ${CMAKE_BINARY_DIR}/loads_cxx_library)
-  set(loaded "")
-  if(linked)
-    file(STRINGS ${CMAKE_BINARY_DIR}/loads_cxx_library loaded REGEX "lib(std)?c\\+\\+\\.so" LIMIT_COUNT 1)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE EXECUTABLE)
+  try_compile(remuda_program_linked ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/loads_cxx_library.cc
+    OUTPUT_VARIABLE said COPY_FILE ${CMAKE_BINARY_DIR}/loads_cxx_library)
+  if(NOT remuda_program_linked)
+    message(FATAL_ERROR "${CMAKE_CXX_COMPILER} cannot make a program:\n${said}")
   endif()
+  file(STRINGS ${CMAKE_BINARY_DIR}/loads_cxx_library loaded REGEX "lib(std)?c\\+\\+\\.so" LIMIT_COUNT 1)
   if(NOT loaded)
     message(FATAL_ERROR "Programs of ${CMAKE_CXX_COMPILER} do not load the shared C++ library, which libtorch needs them to share: "
       "set CMAKE_CXX_COMPILER to a compiler whose programs do, or REMUDA_TRAIN=OFF to build without libtorch")

@@ -18,15 +18,20 @@ namespace remuda::process {
 
 namespace {
 
-/// Null where there is none; `buffer` has its texts.
-const passwd* find_user(int uid, passwd& entry, std::vector<char>& buffer) {
+/// Null where there is none, also where the databases cannot be asked, as `error` says; `buffer` has its texts.
+const passwd* find_user(int uid, passwd& entry, std::vector<char>& buffer, int& error) {
   constexpr size_t kLargest = 1 << 20;
   passwd* found = nullptr;
   buffer.resize(1024);
-  while (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) == ERANGE &&
+  while ((error = ::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
          buffer.size() < kLargest)
     buffer.resize(buffer.size() * 2);
   return found;
+}
+
+const passwd* find_user(int uid, passwd& entry, std::vector<char>& buffer) {
+  int error = 0;
+  return find_user(uid, entry, buffer, error);
 }
 
 std::vector<std::string> names_of(const std::vector<gid_t>& ids) {
@@ -57,6 +62,13 @@ std::optional<int> user_id(const std::string& name) {
 bool says_no(int error) { return error == 0 || error == ENOENT || error == ESRCH; }
 
 }  // namespace
+
+bool is_told(int uid) {
+  passwd entry{};
+  std::vector<char> buffer;
+  int error = 0;
+  return find_user(uid, entry, buffer, error) || says_no(error);
+}
 
 bool is_user(const std::string& name) {
   if (parse_number<uint32_t>(name)) return true;

@@ -11,6 +11,9 @@ namespace remuda::process {
 /// The login name, without characters that cannot be shown; of a user without one, the number.
 std::string user_name(int uid);
 
+/// Whether the databases of users say who that is, or that it is nobody; false where they cannot be asked.
+bool is_told(int uid);
+
 /// Whether the databases of users have it, or it is the number of a user. True where they cannot be asked.
 bool is_user(const std::string& name);
 /// The same of a group.

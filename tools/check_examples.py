@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 
 BEGIN = re.compile(r"^\s*(//+) Example:$")
-SKIPPED_FOLDERS = {"build", ".git"}
+SKIPPED_FOLDERS = {"build"}  # and hidden ones
 
 
 def examples(header: str) -> Iterator[tuple[int, list[str]]]:
@@ -48,7 +48,7 @@ def check(root: pathlib.Path) -> list[str]:
     wrong = []
     for header in sorted(root.rglob("*.h")):
         path = header.relative_to(root)
-        if SKIPPED_FOLDERS & set(path.parts):
+        if SKIPPED_FOLDERS & set(path.parts) or any(part.startswith(".") for part in path.parts):
             continue
         tests = None
         for number, example in examples(header.read_text()):

@@ -158,6 +158,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
               ops_,
               flat_,
               exchange_.get(),
+              exchange_.get(),
               queue_,
               std::move(options.before_send),
               std::move(options.before_wait)},
@@ -198,8 +199,8 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
   };
   if (compressed_) return take_step(*compressed_);
   REMUDA_TRY(take_step(*optimizer_));
-  others_lag_ = is_of_one() && communicator_.size() > 1;
-  return arrive();
+  others_lag_ = false;  // all values were sent
+  return {};
 }
 
 Result<void> DataParallel::start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
@@ -208,17 +209,19 @@ Result<void> DataParallel::start_update(const ReducedStep& step, const std::vect
   sent_bytes_ = communicator_.sent_bytes();
   wait_s_ = 0;
   if (!is_of_one()) return optimizer_->start_step(step.gradient_factor, settings, step.totals.used);
+  BucketExchange* const to_all = std::exchange(engine_.values, by_one_.get());
+  const Result<void> made = optimizer_->step(step.gradient_factor, settings, step.totals.used);
+  engine_.values = to_all;
   others_lag_ = communicator_.size() > 1;
-  return optimizer_->step(step.gradient_factor, settings, step.totals.used);
+  return made;
 }
 
 Result<void> DataParallel::arrive() {
   if (is_arriving()) REMUDA_TRY(optimizer_->arrive());
   if (!std::exchange(others_lag_, false)) return {};
-  engine_.exchange = exchange_.get();
   REMUDA_TRY(optimizer_->send_all());
   wait_s_ += optimizer_->wait_s();
-  return choose_exchange();
+  return {};
 }
 
 Result<void> DataParallel::set_silent(const std::vector<bool>& ranks) {
@@ -228,7 +231,7 @@ Result<void> DataParallel::set_silent(const std::vector<bool>& ranks) {
   return choose_exchange();
 }
 
-/// How the next steps exchange what there is to exchange, by who computes and who owns what. All ranks choose the same.
+/// How the next steps add gradients up, by who computes and who owns what. All ranks choose the same.
 Result<void> DataParallel::choose_exchange() {
   if (compressed_ || blocks_) return {};
   const FlatLayout& layout = flat_.layout();
@@ -237,9 +240,9 @@ Result<void> DataParallel::choose_exchange() {
   bool is_of_one = std::ranges::count(silent, false) == 1;
   for (size_t bucket = 0; is_of_one && bucket < layout.buckets(); ++bucket)
     is_of_one = layout.own(bucket, one).size() == layout.bucket(bucket).size();
-  BucketExchange* const next = is_of_one ? by_one_.get() : exchange_.get();
-  if (engine_.exchange != next) REMUDA_TRY(arrive());
-  engine_.exchange = next;
+  if (!is_of_one && others_lag_) REMUDA_TRY(arrive());
+  engine_.sums = is_of_one ? by_one_.get() : exchange_.get();
+  engine_.values = communicator_.size() == 1 ? by_one_.get() : exchange_.get();
   return {};
 }
 
@@ -283,7 +286,7 @@ Result<void> DataParallel::compress(size_t rank) {
   optimizer_.reset();
   exchange_ = kept_on_host(ops_, flat_);
   exchange_->set_timeout(engine_.timeout_s);
-  engine_.exchange = exchange_.get();
+  engine_.sums = engine_.values = exchange_.get();
   return {};
 }
 

@@ -99,7 +99,7 @@ class DataParallel {
   /// no backward(). Empty: none.
   Result<void> set_silent(const std::vector<bool>& ranks);
   /// Whether one rank computes and owns everything from now on, so that nothing is sent.
-  bool is_of_one() const { return engine_.exchange == by_one_.get(); }
+  bool is_of_one() const { return engine_.sums == by_one_.get(); }
   /// Before a backward() that is not the last of the step; see GradientReducer.
   void accumulate() { reducer_->accumulate(); }
   /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.

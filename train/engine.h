@@ -17,7 +17,7 @@ struct Engine {
   comm::Communicator& communicator;  ///< once there are buckets under way, called by `queue` only
   const DeviceOps& ops;
   FlatParameters& flat;
-  BucketExchange* exchange;  ///< never null; its sending half is called by `queue` only
+  BucketExchange *sums, *values;  ///< of gradients and of parameters, never null; `queue` alone calls what sends
   WorkQueue& queue;
   std::function<void()> before_send, before_wait;  ///< see ParallelOptions
   double timeout_s = 300;                          ///< longest wait for the device

@@ -168,7 +168,7 @@ class ByDevices final : public BucketExchange {
   comm::DeviceCollectives& collectives_;
   const UpdatesOn updates_on_;
   const int rank_;
-  const DeviceNorms norms_;
+  DeviceNorms norms_;
   std::vector<Call> under_way_;
   uint64_t given_ = 0;
   double timeout_s_ = 0;

@@ -19,13 +19,14 @@ class ByOne final : public BucketExchange {
   Moment give_gradients(size_t bucket) override {
     if (!speaks_) return {};
     round(flat_.layout().bucket(bucket));
-    return ops_.here();
+    return is_on_host() ? flat_.gradients().to_host(flat_.layout().bucket(bucket)) : ops_.here();
   }
 
   Result<void> reduce(size_t bucket, const Moment& given) override {
     if (!speaks_) return {};
     const comm::Chunk all = flat_.layout().bucket(bucket);
-    if (ops_.is_synchronous()) {
+    if (is_on_host()) {
+      REMUDA_TRY(ops_.wait(given, "the copy of gradients", timeout_s_));
       square_norm_ += sum_of_squares(narrow(flat_.gradients().host(), all));
       return {};
     }
@@ -39,16 +40,12 @@ class ByOne final : public BucketExchange {
   }
 
   Result<double> take_square_norm() override {
-    if (!speaks_ || ops_.is_synchronous()) return std::exchange(square_norm_, 0);
+    if (!speaks_ || is_on_host()) return std::exchange(square_norm_, 0);
     REMUDA_TRY(ops_.wait(norms_taken_, "the norm of its gradients", timeout_s_));
     return norms_.square_sum();
   }
 
-  Result<void> take_sums() override {
-    if (!speaks_ || updates_on_ == UpdatesOn::device) return {};
-    const Moment there = flat_.gradients().to_host({0, flat_.layout().whole_extent()});
-    return ops_.wait(there, "the copy of gradients", timeout_s_);
-  }
+  Result<void> take_sums() override { return {}; }  // they are there
 
   std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
     std::vector<Moment> moments(buckets.size());
@@ -66,6 +63,8 @@ class ByOne final : public BucketExchange {
   void set_timeout(double seconds) override { timeout_s_ = seconds; }
 
  private:
+  /// Whether gradients are in memory of the host, for updates there.
+  bool is_on_host() const { return ops_.is_synchronous() || updates_on_ == UpdatesOn::host; }
   /// As where they are sent.
   void round(comm::Chunk range) const {
     const Mirror &sums = flat_.gradients(), &sent = flat_.sent_gradients();
@@ -79,7 +78,7 @@ class ByOne final : public BucketExchange {
   FlatParameters& flat_;
   const UpdatesOn updates_on_;
   const int rank_;
-  const DeviceNorms norms_;
+  DeviceNorms norms_;
   Moment norms_taken_;  ///< those of all buckets so far
   bool speaks_ = true;
   double square_norm_ = 0;

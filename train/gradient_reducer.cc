@@ -70,7 +70,7 @@ void GradientReducer::add_hook(size_t parameter, std::function<void()> on_gradie
 /// Nothing of it is there yet.
 void GradientReducer::start_step() {
   if (accumulating_) return;
-  engine_.exchange->speaks() ? engine_.flat.zero_gradient() : engine_.flat.put_gradients_in_place();
+  engine_.sums->speaks() ? engine_.flat.zero_gradient() : engine_.flat.put_gradients_in_place();
   std::ranges::fill(used_, 0);
 }
 
@@ -109,13 +109,13 @@ void GradientReducer::on_ready(size_t parameter) {
 void GradientReducer::launch_next() {
   engine_.before_send();
   const size_t bucket = next_bucket_;
-  if (loss_scale_ != 1 && engine_.exchange->speaks()) {
+  if (loss_scale_ != 1 && engine_.sums->speaks()) {
     const torch::NoGradGuard no_grad;
     const comm::Chunk range = engine_.flat.layout().bucket(bucket);
     engine_.flat.gradients().device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
   }
-  const Moment given = engine_.exchange->give_gradients(bucket);
-  engine_.queue.push([this, bucket, given] { return engine_.exchange->reduce(bucket, given); });
+  const Moment given = engine_.sums->give_gradients(bucket);
+  engine_.queue.push([this, bucket, given] { return engine_.sums->reduce(bucket, given); });
   ++next_bucket_;  // now that it is sure to leave
 }
 
@@ -134,7 +134,7 @@ Result<StepTotals> GradientReducer::finish() {
   report_.used = used_;
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
-    REMUDA_ASSIGN(report_.square_norm, engine_.exchange->take_square_norm());
+    REMUDA_ASSIGN(report_.square_norm, engine_.sums->take_square_norm());
     if (engine_.blocks) report_.square_norm += engine_.blocks->parts().square_norm();
     const profile::Span span("verdict");
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));

@@ -263,7 +263,7 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
   REMUDA_TRY(free_host());
   begin_step(used);
   const size_t buckets = engine_.flat.layout().buckets();
-  REMUDA_TRY(engine_.exchange->take_sums());
+  REMUDA_TRY(engine_.sums->take_sums());
   if (engine_.blocks) engine_.blocks->parts().take_sums();
   const size_t at_once = is_on_cpu() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t end = buckets; end > 0; end -= at_once) {
@@ -286,12 +286,12 @@ void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
 /// The last one first, as its parameters are those that the next forward pass reads first.
 void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
-  const std::vector<Moment> given = engine_.exchange->give_values(buckets, values);
+  const std::vector<Moment> given = engine_.values->give_values(buckets, values);
   for (size_t bucket = buckets.end; bucket-- > buckets.begin;) {
     Arrival& arrival = arrivals_[bucket] = {.is_taken = false};
     const Moment& moment = given[bucket - buckets.begin];
     arrival.work = engine_.queue.push([this, bucket, &values, &arrival, moment]() -> Result<void> {
-      REMUDA_ASSIGN(arrival.there, engine_.exchange->gather(bucket, values, moment));
+      REMUDA_ASSIGN(arrival.there, engine_.values->gather(bucket, values, moment));
       return {};
     });
   }
@@ -300,11 +300,11 @@ void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
 Result<void> ShardedOptimizer::arrive(Mirror& values) {
   {
     profile::TimedSpan span("wait");
-    engine_.queue.push([this] { return engine_.exchange->finish_gather(); });
+    engine_.queue.push([this] { return engine_.values->finish_gather(); });
     REMUDA_TRY(engine_.queue.drain());
     wait_s_ = span.end();
   }
-  engine_.exchange->take_values(values);
+  engine_.values->take_values(values);
   for (size_t bucket = 0; bucket < arrivals_.size(); ++bucket) {
     const bool was_taken = std::exchange(arrivals_[bucket].is_taken, true);
     if (!was_taken && &values != &engine_.flat.values()) widen(engine_.flat.layout().bucket(bucket));

@@ -65,7 +65,7 @@ class OneRank : public ::testing::TestWithParam<std::optional<torch::ScalarType>
       const auto weight = torch::zeros({64}, torch::requires_grad());
       const auto parallel =
           DataParallel::create(communicator, testing::cpu_ops(), {weight}, [&] { weight.sum().backward(); },
-                               {.state_shares = {0, 0, 1}, .sent_as = GetParam()});
+                               {.average = 0.5, .state_shares = {0, 0, 1}, .sent_as = GetParam()});
       test(*parallel.value(), weight, communicator.rank());
     });
   }
@@ -121,6 +121,26 @@ TEST_P(OneRank, GivesThemWithAStepThatIsToEndWithThem) {
     ASSERT_TRUE(step) << step.error().message;
     ASSERT_TRUE(parallel.update(*step, {{1, 0}}));
     EXPECT_TRUE(is(weight, -3));
+  });
+}
+
+/// At the end of a run, what the others keep and test with.
+TEST_P(OneRank, GivesThemWhatItAloneKeeps) {
+  with_ranks([](DataParallel& parallel, const torch::Tensor& weight, int rank) {
+    for (const double rate : {1.0, 0.5, 1e-3}) {
+      ASSERT_TRUE(parallel.set_silent({true, true, false}));
+      parallel.begin({.weight = rank == 2 ? 1.0 : 0.0});
+      if (rank == 2) weight.sum().backward();
+      const auto step = parallel.reduce();
+      ASSERT_TRUE(step) << step.error().message;
+      ASSERT_TRUE(parallel.start_update(*step, {{rate, 0}}));
+    }
+    ASSERT_TRUE(parallel.swap_average());
+    EXPECT_NEAR(weight[0].item<double>(), (-1.25 - 1.501) / 2, 4e-3) << "the average, perhaps in bfloat16";
+    ASSERT_TRUE(parallel.swap_average());
+    ASSERT_TRUE(parallel.send_unrounded());
+    EXPECT_NEAR(weight[0].item<double>(), -1.501, 1e-6) << "as the owner keeps it";
+    EXPECT_TRUE(parallel.is_of_one()) << "and goes on as it was";
   });
 }
 

@@ -151,14 +151,13 @@ Result<void> Trainer::run_epoch(int epoch) {
 }
 
 /// Whether parameters may arrive under the next step's forward pass: nothing collective comes before it, the model's
-/// operators are seen, and no rank that is lost meanwhile would have to be made good for.
+/// operators are seen, or nobody waits for any, and no rank that is lost meanwhile would have to be made good for.
 bool Trainer::may_start_update(const StepTotals& totals) const {
-  const bool is_seen = job_.model.path.empty();
+  const bool may_arrive = parallel_->is_of_one() || (job_.model.path.empty() && !collectives_);
   const bool may_change = job_.elastic.ranks_lost > 0 || !job_.elastic.join.empty();
   const bool is_plain = (totals.any_status() & ~unsigned(kCheckpoint | kStored)) == 0;
-  return communicator_.size() > 1 && is_seen && !may_change && !is_sharded() && !collectives_ &&
-         !parallel_->is_compressed() && is_plain && !checkpoints_.meets_after(totals) && !done() &&
-         !profile_.meets_after(report_.steps);
+  return communicator_.size() > 1 && may_arrive && !may_change && !is_sharded() && !parallel_->is_compressed() &&
+         is_plain && !checkpoints_.meets_after(totals) && !done() && !profile_.meets_after(report_.steps);
 }
 
 /// The bit of this rank's report, where somebody waits and there is a step left to make together.

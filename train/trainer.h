@@ -113,6 +113,7 @@ class Trainer {
   Result<void> prepare_collectives();
   /// As the job says.
   double bucket_bytes() const { return job_.train.bucket_mib * (1 << 20); }
+  bool waits_for_updates() const;
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs(const KeptBalance* kept = nullptr);
   uint64_t device_hash() const;

@@ -242,6 +242,13 @@ Result<void> Trainer::prepare_collectives() {
   return {};
 }
 
+/// Whether the time of an update is to be known: others share work out by it, or will, or it is to be made longer.
+bool Trainer::waits_for_updates() const {
+  const bool matters =
+      communicator_.size() > 1 || !job_.elastic.join.empty() || job_.devices[size_t(communicator_.rank())].slowdown > 1;
+  return matters && job_.engine.fewer_waits == job::Switch::off;
+}
+
 /// Collective. For the model as it computes now.
 Result<void> Trainer::prepare_parallel() {
   REMUDA_ASSIGN(const Batch few, first_samples(least_));
@@ -261,8 +268,7 @@ Result<void> Trainer::prepare_parallel() {
       .sent_as = report_.sent_as,
       .gradients_sent_as = report_.gradients_sent_as,
       .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
-      // Nobody shares anything out by the time that an update takes where there is nobody else.
-      .waits_for_updates = communicator_.size() > 1 && job_.engine.fewer_waits == job::Switch::off,
+      .waits_for_updates = waits_for_updates(),
       .pass_waits = waits_in_step(),
       .norms = norms_.get(),
       .before_send = [this] { pace_.stretch(); },

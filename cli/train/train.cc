@@ -37,7 +37,7 @@ constexpr const char* kTrainExamples =
     "at\n"
     "  remuda train job.toml --resume                    go on from its newest checkpoint\n"
     "  remuda train job.toml --join node1:29600          join a run under way that has elastic.join, with one device\n"
-    "  remuda train job.toml --compare train.tf32=on     both ways in turns: is the difference real?\n"
+    "  remuda train job.toml --compare train.tf32=off    both ways in turns: is the difference real?\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
     "A run that asks for devices, by one of the first flags above or by [placement] in the file, is a job as those of\n"

@@ -136,6 +136,8 @@ class Build:
         self.pack, self.out, self.left_s, self.optimise = pack, out, left_s, optimise
         self.folder = out / "build"
         self.compiler = find_compiler()
+        if (asked := os.environ.get("CXX")) and shutil.which(asked) != self.compiler:
+            print(f"  compiled by {self.compiler}: programs of {asked} could not load the C++ library that libtorch loads", flush=True)
         self.places = {"SOURCE": str(ROOT), "LIB": str(pack / "lib"), "PACKED": str(pack / "built"), "BUILT": str(self.folder),
                        "OBJECTS": str(self.folder), "TORCH": torch["TORCH"]}
         self.torch_flags = torch["TORCH_FLAGS"].split()

@@ -156,7 +156,7 @@ class Jobs(OverPrograms):
     def setUp(self):
         super().setUp()
         self.say()
-        for name, changed in (("STARTS_WITHIN_S", 0.2), ("WORK_S", 0)):
+        for name, changed in (("STARTS_WITHIN_S", 0.2), ("SETTLES_WITHIN_S", 0), ("WORK_S", 0)):
             patch = mock.patch.object(jobs, name, changed)
             patch.start()
             self.addCleanup(patch.stop)

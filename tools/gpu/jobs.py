@@ -5,10 +5,12 @@ import sys
 import time
 
 import readings
+from recipe import Failed
 from stage import NoGpu, Stage, json_in
 
 WORK_S = 20  # of the job that is looked at, which is cancelled as soon as that is done
 STARTS_WITHIN_S = 15
+SETTLES_WITHIN_S = 3
 BUSY = 0.5
 COUNT = "import torch; print('devices:', torch.cuda.device_count())"
 WORK = """\
@@ -21,9 +23,15 @@ while time.monotonic() < end:
 """
 
 
-def gpus_of(stage: Stage) -> list[dict]:
+def inventory_of(stage: Stage) -> dict:
     status, text = stage.run(stage.program("remuda"), "list", "--json")
-    return [device for device in json_in(text)["devices"] if device["kind"] == "gpu"] if status == 0 else []
+    if status != 0:
+        raise Failed(f"remuda list --json ended with {status}: {text.strip()[-500:]}")
+    return json_in(text)
+
+
+def gpus_of(stage: Stage) -> list[dict]:
+    return [device for device in inventory_of(stage)["devices"] if device["kind"] == "gpu"]
 
 
 def look(stage: Stage) -> None:
@@ -37,16 +45,34 @@ def look(stage: Stage) -> None:
         stage.wrong(f"a job of one GPU more than there are ended with {status}, not 3: {printed.strip()[-500:]}")
 
 
-def at_work(stage: Stage) -> dict | None:
-    """The first GPU as soon as it is busy; nothing where it never is."""
+def is_busy(device: dict) -> bool:
+    return (readings.value(device, ("status", "busy")) or 0) > BUSY
+
+
+def gets_busy(stage: Stage) -> bool:
+    """Waits until a GPU is, and its power and heat have followed."""
     end = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < end and stage.left_s() > 0:
-        found = next(iter(gpus_of(stage)), {})
-        busy = readings.value(found, ("status", "busy"))
-        if busy is not None and busy > BUSY:
-            return found
+        if any(map(is_busy, gpus_of(stage))):
+            time.sleep(SETTLES_WITHIN_S)
+            return True
         time.sleep(0.5)
-    return None
+    return False
+
+
+def judge(stage: Stage, number: str) -> None:
+    if not gets_busy(stage):
+        stage.wrong(f"no GPU was busy while job {number} worked: {stage.output(stage.program('remuda'), 'logs', number).strip()[-500:]}")
+        return
+    smi = readings.vendors_readings()
+    if smi is None:
+        stage.wrong("the vendor's program does not answer while a job works")
+    inventory = inventory_of(stage)
+    for difference in readings.differences(smi or "", inventory):
+        stage.wrong(f"at work: {difference}")
+    at_work = [device for device in inventory["devices"] if device["kind"] == "gpu" and is_busy(device)]
+    if not any(process.get("memory_bytes") for device in at_work for process in device["status"].get("processes", [])):
+        stage.wrong("no process is said to use memory of a GPU at work")
 
 
 def work(stage: Stage) -> None:
@@ -58,18 +84,12 @@ def work(stage: Stage) -> None:
         stage.wrong(f"remuda run --detach ended with {status}: {number.strip()[-500:]}")
         return
     number = number.strip()
-    found = at_work(stage)
-    shown = {f"remuda {name}, at work": stage.output(remuda, name) for name in ("ps", "list")}
-    if not found:
-        stage.wrong(f"no GPU was busy while job {number} worked: {stage.output(remuda, 'logs', number).strip()[-500:]}")
-    else:
-        smi, inventory = readings.vendors_readings(), json_in(stage.output(remuda, "list", "--json"))
-        for difference in readings.differences(smi or "", inventory):
-            stage.wrong(f"at work: {difference}")
-        if not any(process.get("memory_bytes") for process in found["status"].get("processes", [])):
-            stage.wrong("no process is said to use memory of the GPU at work")
-    stage.run(remuda, "cancel", number)
-    stage.run(remuda, "wait", number)
+    try:
+        judge(stage, number)
+        shown = {f"remuda {name}, at work": stage.output(remuda, name) for name in ("ps", "list")}
+    finally:
+        stage.run(remuda, "cancel", number)
+        stage.run(remuda, "wait", number)
     stage.keep("shown", shown | {"remuda usage, after it": stage.output(remuda, "usage")})
 
 

@@ -65,8 +65,8 @@ def see(stage: Stage) -> None:
     if status != 0:
         stage.wrong(f"remuda list --json: {text}")
         return
-    stage.keep("inventory", json_in(text))
     smi = readings.vendors_readings()
+    stage.keep("inventory", json_in(stage.output(remuda, "list", "--json")))  # within a moment: power changes by the second
     if smi is None:
         raise NoGpu("there is no nvidia-smi to compare with")
     for difference in readings.differences(smi, stage.found["inventory"]):

@@ -73,14 +73,13 @@ class Layer(nn.Module):
         self.inputs, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def attention(self, x, mask):
+    def attention(self, x):
         n, t, width = x.shape
         q, k, v = self.inputs(x).view(n, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        scores = torch.matmul(q / math.sqrt(width / self.heads), k.transpose(-2, -1)) + mask
-        return self.output(torch.matmul(scores.softmax(-1), v).transpose(1, 2).reshape(n, t, width))
+        return self.output(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, width))
 
-    def forward(self, x, mask):
-        x = x + self.attention(self.norm1(x), mask)
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
@@ -97,9 +96,8 @@ class Gpt(nn.Module):
     def forward(self, tokens):
         t = tokens.shape[1]
         x = self.tokens(tokens) + self.positions(torch.arange(t, device=tokens.device))
-        mask = torch.full((t, t), -math.inf, dtype=x.dtype, device=x.device).triu(1)
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x)
         return functional.linear(self.norm(x), self.tokens.weight)
 
 

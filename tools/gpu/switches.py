@@ -64,6 +64,8 @@ def measure(stage: Stage) -> None:
     found: dict[str, dict] = stage.found.get("switches", {})
     for turn in range(TURNS):  # all of them once, before any of them again
         for switch in SWITCHES:
+            if list(switch.values) != found.get(switch.key, {}).get("values"):  # of another version
+                found.pop(switch.key, None)
             entry = found.setdefault(switch.key, {"on": switch.on, "model": switch.model, "values": list(switch.values), "speeds": {}})
             entry["unknown"] = switch.key not in keys
             if entry["unknown"]:
