@@ -257,16 +257,18 @@ def has_own_mounts():
     os.execvp("unshare", [*own, sys.executable, "-B", *sys.argv])
 
 
-def as_user(uid, work):
+def as_user(uid, work, keeps=()):
     """Runs `work` in a child of that user, and returns what it printed as JSON.
 
-    The child has no file but its own: one that another thread is about to give to a program would stay open for as long as it runs.
+    The child has none of the files that are open here, but those with the numbers in `keeps`: one that another thread is about to give
+    to a program would stay open for as long as it runs.
     """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.closerange(3, writer)
-        os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
+        kept = sorted({2, writer, *keeps})
+        for low, high in zip(kept, [*kept[1:], os.sysconf("SC_OPEN_MAX")]):
+            os.closerange(low + 1, high)
         status = 1
         try:
             os.setgroups([])

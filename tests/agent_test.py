@@ -382,7 +382,7 @@ class AgentTest(unittest.TestCase):
         child = os.fork()
         if child == 0:
             try:
-                as_user(ADA, crowd)
+                as_user(ADA, crowd, keeps=[ready])
             finally:
                 os._exit(0)
         os.read(reader, 1)

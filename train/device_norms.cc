@@ -6,7 +6,7 @@
 namespace remuda::train {
 namespace {
 
-constexpr size_t kSlice = 4 << 20;  // the sum of so many squares is rounded little
+constexpr size_t kTogether = 4 << 20;  // the sum of so many squares is rounded little
 
 /// Of values whose squares are too large for their type.
 double norm_of(const torch::Tensor& values) {
@@ -18,7 +18,7 @@ double norm_of(const torch::Tensor& values) {
 
 DeviceNorms::DeviceNorms(const DeviceOps& ops, const FlatParameters& flat) : flat_(flat), first_{0} {
   for (size_t bucket = 0; bucket < flat.layout().buckets(); ++bucket)
-    first_.push_back(first_.back() + (flat.layout().bucket(bucket).size() + kSlice - 1) / kSlice);
+    first_.push_back(first_.back() + (flat.layout().bucket(bucket).size() + kTogether - 1) / kTogether);
   slices_.resize(first_.back());
   norms_ = torch::zeros({int64_t(first_.back())}, flat.gradients().device().options().device(ops.device()));
 }
@@ -26,7 +26,7 @@ DeviceNorms::DeviceNorms(const DeviceOps& ops, const FlatParameters& flat) : fla
 void DeviceNorms::take(size_t bucket, comm::Chunk part) {
   const torch::NoGradGuard no_grad;
   for (size_t slice = first_[bucket], begin = part.begin; slice < first_[bucket + 1]; ++slice) {
-    slices_[slice] = {begin, std::min(part.end, begin + kSlice)};
+    slices_[slice] = {begin, std::min(part.end, begin + kTogether)};
     torch::Tensor norm = norms_[int64_t(slice)];
     if (slices_[slice].size() == 0)
       norm.zero_();

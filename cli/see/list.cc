@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
@@ -290,8 +291,21 @@ struct FieldLines {
   static std::string value_text(const Json& json) { return json.is_string() ? json.get<std::string>() : to_line(json); }
 };
 
+/// Of one live device, profiling counters too: they are what came between two readings.
+Result<Inventory> read_for(const ListFlags& flags) {
+  constexpr double kBetween_s = 0.15;
+  if (flags.device.empty() || !flags.machine.file.empty()) return read_machine(flags.machine);
+  MachineReader reader(flags.machine);
+  REMUDA_ASSIGN(Inventory first, reader.read());
+  const auto device = first.resolve(flags.device);
+  const bool is_all = !device || !(*device)->status.sm_active.was_read() || (*device)->status.sm_active.has_value();
+  if (is_all) return first;
+  steady_clock().sleep_s(kBetween_s);
+  return reader.read();
+}
+
 Result<int> list(const ListFlags& flags) {
-  REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
+  REMUDA_ASSIGN(const Inventory inventory, read_for(flags));
   const SeenPool pool = see_pool(flags.machine);
   if (flags.device.empty()) {
     Json json = to_json(inventory);

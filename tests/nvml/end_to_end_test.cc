@@ -180,6 +180,19 @@ TEST(NvmlProbe, ReadsTheCountersOfHopper) {
   EXPECT_EQ(seen.dram_active.value_or(-1), 0.125);
 }
 
+TEST(NvmlProbe, ListsTheCountersOfOneDevice) {
+  Inventory machine = read(kEightGpus);
+  machine.devices[1].status.sm_active = 0.75;
+  const ScratchFolder folder;
+  folder.write("machine.json", to_pretty(to_json(machine)));
+  const auto list = [&](const std::string& device) {
+    return run({REMUDA_PROGRAM, "list", device}, environment_of(folder.path("machine.json"), "", "current"));
+  };
+  const Finished counted = list("gpu:1"), without = list("gpu:2");
+  EXPECT_THAT(counted.out, testing::ContainsRegex("sm_active +0.75\n")) << counted;
+  EXPECT_THAT(without.out, testing::ContainsRegex("sm_active +unsupported: ")) << without;
+}
+
 TEST(NvmlProbe, ShowsTheLastXid) {
   const Inventory machine = read(kEightGpus);
   EXPECT_EQ(watched(machine, "xid=1:79").xid.value_or(-1), 79);
