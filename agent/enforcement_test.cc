@@ -1,6 +1,7 @@
 // Uses the kernel: where this process may load no programs of that kind, these tests are skipped.
 #include "agent/enforcement.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

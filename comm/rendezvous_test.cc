@@ -1,5 +1,6 @@
 #include "comm/rendezvous.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

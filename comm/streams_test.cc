@@ -1,6 +1,7 @@
 // What several streams add to an exchange; that the calls of all transports go over them is in the suites.
 #include "comm/streams.h"
 
+#include <algorithm>
 #include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // Someone between two ranks, who can read, change, hold back and repeat what they send each other.
+#include <algorithm>
 #include <fmt/format.h>
 #include <future>
 #include <gmock/gmock.h>

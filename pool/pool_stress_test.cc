@@ -2,6 +2,7 @@
 //
 // Takes two seconds. The test does not rely on the pool's records: each owner makes a mark of its own for each device,
 // a symbolic link that only one process can make.
+#include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

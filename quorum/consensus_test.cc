@@ -1,5 +1,6 @@
 #include "quorum/consensus.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <functional>
 #include <gmock/gmock.h>

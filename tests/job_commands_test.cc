@@ -1,4 +1,5 @@
 // `remuda queue`, `why`, `cancel`, `rerun` and `logs`, as used on jobs that were started before.
+#include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // `remuda train --profile`: the trace of a real run of two devices, held against the format and against the run's
 // report.
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <map>

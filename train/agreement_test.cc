@@ -1,5 +1,6 @@
 #include "train/agreement.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "train/flat_layout.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>

@@ -1,5 +1,6 @@
 #include "train/run_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>

@@ -1,5 +1,6 @@
 #include "train/step_profile.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 
 #include "base/testing/scratch_folder.h"

@@ -1,5 +1,6 @@
 #include "train/work_queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "cli/jobs/request_flags.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 
 namespace remuda::cli {

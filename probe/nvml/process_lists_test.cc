@@ -1,5 +1,6 @@
 #include "probe/nvml/process_lists.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
