@@ -22,7 +22,7 @@ std::vector<Key> engine_keys() {
           "tenth of its time; train.bucket_mib is the least"),
       on_off(
           "engine.fused_attention", [](TrainJob& job) -> auto& { return job.engine.fused_attention; },
-          "gpt: libtorch's scaled_dot_product_attention, from 2.0 on"),
+          "gpt: libtorch's scaled_dot_product_attention, on GPUs for which it has a kernel"),
       on_off(
           "engine.script_fusers", [](TrainJob& job) -> auto& { return job.engine.script_fusers; },
           "TorchScript: libtorch may fuse operators, which it compiles anew for each size of a batch"),

@@ -103,4 +103,6 @@ std::optional<int> device_capability(int index) {
   return 10 * major + minor;
 }
 
+bool has_attention_kernel(c10::DeviceType device) { return device == c10::DeviceType::CUDA; }  // the word for both
+
 }  // namespace remuda::train

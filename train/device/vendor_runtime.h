@@ -31,6 +31,9 @@ std::optional<DeviceMemory> device_memory();
 /// does not export it, as since 2.0.
 void (*cache_emptying())();
 
+/// Whether libtorch has a kernel for attention on this type of device: CUDA's and ROCm's.
+bool has_attention_kernel(c10::DeviceType device);
+
 /// Where the device is on its host, by its maker's count.
 struct DeviceAddress {
   std::string maker;    ///< the prefix of the functions that know it, "cuda" or "hip"

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "train/device/vendor_runtime.h"
 #include "train/model/native.h"
 #include "train/precision.h"
 
@@ -20,8 +21,9 @@ struct Attention final : nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask) {
     const auto n = x.size(0), t = x.size(1), width = x.size(2);
     const auto qkv = in_->forward(x).view({n, t, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
-    // Its backward pass adds up in any order on GPUs.
-    const bool fused = fused_ && !at::globalContext().deterministicAlgorithms();
+    // CPUs gain nothing by it, other devices may lack it, and its backward pass adds up in any order.
+    const bool fused =
+        fused_ && has_attention_kernel(x.device().type()) && !at::globalContext().deterministicAlgorithms();
     const auto mixed = fused ? fused_attention(qkv[0], qkv[1], qkv[2]) : attend(qkv, mask);
     return out_->forward(mixed.transpose(1, 2).reshape({n, t, width}));
   }
