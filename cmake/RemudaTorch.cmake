@@ -56,23 +56,27 @@ foreach(part torch_include torch_api_include torch_config torch_library torch_cp
   endif()
 endforeach()
 
-# A compiler that was installed without the shared C++ library puts a copy of its own into each program, which then crashes
-# in the first message that libtorch prints by the other one.
-if(NOT DEFINED REMUDA_LOADS_CXX_LIBRARY)
-  file(WRITE ${CMAKE_BINARY_DIR}/loads_cxx_library.cc "#include <iostream>\nint main() { std::cout << 1; }\n")
+# Refuses a compiler that was installed without the shared C++ library: it puts a copy of its own into each program, which
+# then crashes in the first message that libtorch prints by the other one.
+function(remuda_require_shared_cxx_library)
+  if(REMUDA_LOADS_CXX_LIBRARY)
+    return()
+  endif()
+  set(program ${CMAKE_BINARY_DIR}/loads_cxx_library)
   set(CMAKE_TRY_COMPILE_TARGET_TYPE EXECUTABLE)
-  try_compile(remuda_program_linked ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/loads_cxx_library.cc
-    OUTPUT_VARIABLE said COPY_FILE ${CMAKE_BINARY_DIR}/loads_cxx_library)
+  file(WRITE ${program}.cc "#include <iostream>\nint main() { std::cout << 1; }\n")
+  try_compile(remuda_program_linked ${CMAKE_BINARY_DIR} ${program}.cc OUTPUT_VARIABLE said COPY_FILE ${program})
   if(NOT remuda_program_linked)
     message(FATAL_ERROR "${CMAKE_CXX_COMPILER} cannot make a program:\n${said}")
   endif()
-  file(STRINGS ${CMAKE_BINARY_DIR}/loads_cxx_library loaded REGEX "lib(std)?c\\+\\+\\.so" LIMIT_COUNT 1)
+  file(STRINGS ${program} loaded REGEX "lib(std)?c\\+\\+\\.so" LIMIT_COUNT 1)
   if(NOT loaded)
     message(FATAL_ERROR "Programs of ${CMAKE_CXX_COMPILER} do not load the shared C++ library, which libtorch needs them to share: "
       "set CMAKE_CXX_COMPILER to a compiler whose programs do, or REMUDA_TRAIN=OFF to build without libtorch")
   endif()
   set(REMUDA_LOADS_CXX_LIBRARY ON CACHE INTERNAL "")
-endif()
+endfunction()
+remuda_require_shared_cxx_library()
 
 # The one flag that matters is which string ABI libtorch was built with.
 file(STRINGS ${torch_config} torch_flags REGEX "set\\(TORCH_CXX_FLAGS ")

@@ -237,11 +237,11 @@ Result<void> DataParallel::choose_exchange() {
   const FlatLayout& layout = flat_.layout();
   const std::vector<bool> silent = silent_.empty() ? std::vector<bool>(size_t(communicator_.size())) : silent_;
   const int one = int(std::ranges::find(silent, false) - silent.begin());
-  bool is_of_one = std::ranges::count(silent, false) == 1;
-  for (size_t bucket = 0; is_of_one && bucket < layout.buckets(); ++bucket)
-    is_of_one = layout.own(bucket, one).size() == layout.bucket(bucket).size();
-  if (!is_of_one && others_lag_) REMUDA_TRY(arrive());
-  engine_.sums = is_of_one ? by_one_.get() : exchange_.get();
+  bool has_all = std::ranges::count(silent, false) == 1;
+  for (size_t bucket = 0; has_all && bucket < layout.buckets(); ++bucket)
+    has_all = layout.own(bucket, one).size() == layout.bucket(bucket).size();
+  if (!has_all && others_lag_) REMUDA_TRY(arrive());
+  engine_.sums = has_all ? by_one_.get() : exchange_.get();
   engine_.values = communicator_.size() == 1 ? by_one_.get() : exchange_.get();
   return {};
 }

@@ -121,7 +121,7 @@ class DataParallel {
   /// Collective. The same, but returns once this rank has updated what it owns. Until the next reduce() or arrive() the
   /// parameters are read under watch_parameters() only, and no other collective call is made: those of this class make
   /// arrive() first. Where one rank computes and owns everything, the others get no parameters before arrive(), however
-  /// many steps are made until then. Not with compress(), `blocks` and `collectives`.
+  /// many steps are made until then. Not with compress() and `blocks`, nor, but for that one, with `collectives`.
   Result<void> start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
   /// Collective. From now on all ranks have the parameters: waits for those that are under way, or sends them.
   Result<void> arrive();

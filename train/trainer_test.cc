@@ -151,6 +151,26 @@ TEST_F(TrainerTest, ARunInShortPrecisionEndsWithUnroundedParameters) {
   }
 }
 
+/// It is left out, gets no parameters while the other rank makes steps, and writes what comes of them.
+TEST_F(TrainerTest, TheFirstRankEndsWithWhatTheOnlyOneThatComputesKeeps) {
+  for (const auto precision : {job::Precision::fp32, job::Precision::bf16}) {
+    if (precision == job::Precision::bf16 && !testing::cpu_has_bf16()) continue;
+    for (const double average : {0.0, 0.9}) {
+      SCOPED_TRACE(average);
+      job_.train.precision = precision;
+      job_.train.average = average;
+      split({1});
+      const Finished one = run();
+      split({0, 1});
+      job_.balance.state_shares = {0, 1};
+      const Finished both = run();
+      EXPECT_EQ(both.report.devices[0].samples, 0);
+      EXPECT_LT(relative_difference(both.parameters[0], one.parameters[0]), 1e-6);
+      EXPECT_TRUE(both.parameters[0].equal(both.parameters[1]));
+    }
+  }
+}
+
 /// A gradient of 8 bits of mantissa moves the parameters a little, and all ranks alike.
 TEST_F(TrainerTest, GradientsThatAreSentIn16BitsTrainNearlyTheSame) {
   split({1});

@@ -61,12 +61,12 @@ def see(stage: Stage) -> None:
     remuda = stage.program("remuda")
     show(stage, ("remuda list", [remuda, "list"]), ("remuda topo", [remuda, "topo"]), ("the vendor's matrix", ["nvidia-smi", "topo", "-m"]),
          ("remuda doctor", [remuda, "doctor"]), ("the vendor's program", ["nvidia-smi"]))
-    status, text = stage.run(remuda, "list", "--json")
+    smi = readings.vendors_readings()
+    status, text = stage.run(remuda, "list", "--json")  # a moment later: power changes by the second
     if status != 0:
         stage.wrong(f"remuda list --json: {text}")
         return
-    smi = readings.vendors_readings()
-    stage.keep("inventory", json_in(stage.output(remuda, "list", "--json")))  # within a moment: power changes by the second
+    stage.keep("inventory", json_in(text))
     if smi is None:
         raise NoGpu("there is no nvidia-smi to compare with")
     for difference in readings.differences(smi, stage.found["inventory"]):
